@@ -1,0 +1,55 @@
+"""Every error that solvergen raises on purpose, in one tree.
+
+``SolvergenError`` is the root. Below it, mistakes of the user's (a spec, an argument, a file) are
+kept apart from ``CompilerBug``, which says that solvergen itself is wrong. This module imports
+nothing but the standard library, since both halves of the package use it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Location:
+    """A stretch of one line of a file. Lines and columns count from 1, ``end_column`` is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class SolvergenError(Exception):
+    """Root of all errors that solvergen raises on purpose."""
+
+
+class CompilerBug(SolvergenError):
+    """An invariant of the compiler was broken: never the user's fault."""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding about a spec.
+
+    ``code`` is stable (``SG012``); ``hint`` says what to do; ``source`` is the line of the file
+    that ``location`` points into, kept so that a report can show it with a caret.
+    """
+
+    code: str
+    message: str
+    location: Location
+    hint: str | None = None
+    source: str | None = None
+    severity: str = "error"  # or "warning"
+
+
+class SpecError(SolvergenError):
+    """A spec is wrong. ``diagnostics`` holds every finding, in the order of the file."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        self.diagnostics = diagnostics
+        super().__init__("\n".join(f"{d.location}: {d.code}: {d.message}" for d in diagnostics))

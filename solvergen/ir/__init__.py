@@ -1,0 +1,1 @@
+"""The intermediate representation: frozen typed nodes, and what holds at each level."""

@@ -1,0 +1,114 @@
+"""Conditions on compile-time options, as truth tables.
+
+A guard says under which settings of the options a statement exists. Options are few (the spec
+reader allows ``MAX_OPTIONS``), so a guard is one integer with a bit for each setting; implication,
+negation and equality are then exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+
+MAX_OPTIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The set of option settings in which something exists.
+
+    Bit ``i`` of ``table`` belongs to the setting in which option ``j`` is bit ``j`` of ``i``.
+    """
+
+    options: tuple[str, ...]
+    table: int
+
+    @classmethod
+    def always(cls, options: tuple[str, ...]) -> Guard:
+        return cls(options, (1 << (1 << len(options))) - 1)
+
+    @classmethod
+    def never(cls, options: tuple[str, ...]) -> Guard:
+        return cls(options, 0)
+
+    @classmethod
+    def option(cls, options: tuple[str, ...], name: str) -> Guard:
+        """The settings in which the option ``name`` is on."""
+        bit = options.index(name)
+        return cls(options, sum(1 << i for i in range(1 << len(options)) if i >> bit & 1))
+
+    @property
+    def is_always(self) -> bool:
+        return self == Guard.always(self.options)
+
+    @property
+    def is_never(self) -> bool:
+        return self.table == 0
+
+    def __and__(self, other: Guard) -> Guard:
+        return Guard(self.options, self.table & other.table)
+
+    def __or__(self, other: Guard) -> Guard:
+        return Guard(self.options, self.table | other.table)
+
+    def __invert__(self) -> Guard:
+        return Guard(self.options, self.table ^ Guard.always(self.options).table)
+
+    def implies(self, other: Guard) -> bool:
+        return self.table & ~other.table == 0
+
+    def holds(self, setting: Mapping[str, bool]) -> bool:
+        index = sum(1 << j for j, name in enumerate(self.options) if setting[name])
+        return bool(self.table >> index & 1)
+
+    def settings(self) -> tuple[dict[str, bool], ...]:
+        """Every setting of the options in which this guard holds."""
+        return tuple(
+            {name: bool(i >> j & 1) for j, name in enumerate(self.options)}
+            for i in range(1 << len(self.options))
+            if self.table >> i & 1
+        )
+
+    def cubes(self) -> tuple[tuple[tuple[str, bool], ...], ...]:
+        """A short sum of products: each inner tuple is a conjunction of (option, value)."""
+        if self.is_always:
+            return ((),)
+        support = tuple(o for o in self.options if self._depends_on(o))
+        remaining, chosen = self, []
+        for size in range(1, len(support) + 1):
+            for names in combinations(support, size):
+                for values in product((True, False), repeat=size):
+                    literals = tuple(zip(names, values, strict=True))
+                    cube = self._cube(literals)
+                    if cube.implies(self) and not (cube & remaining).is_never:
+                        chosen.append(literals)
+                        remaining = remaining & ~cube
+                        if remaining.is_never:
+                            return tuple(chosen)
+        return tuple(chosen)
+
+    def _cube(self, literals: tuple[tuple[str, bool], ...]) -> Guard:
+        cube = Guard.always(self.options)
+        for name, value in literals:
+            option = Guard.option(self.options, name)
+            cube = cube & (option if value else ~option)
+        return cube
+
+    def _depends_on(self, name: str) -> bool:
+        bit = 1 << self.options.index(name)
+        return any((self.table >> i & 1) != (self.table >> (i ^ bit) & 1) for i in range(1 << len(self.options)))
+
+    def text(self, *, conjunction: str = " and ", disjunction: str = " or ", negation: str = "not ", name: str = "{}") -> str:
+        """The guard as a formula, by default in Python's spelling; ``name`` formats an option."""
+        if self.is_never:
+            return "False"
+        if self.is_always:
+            return "True"
+        products = [
+            conjunction.join((("" if value else negation) + name.format(option)) for option, value in cube)
+            for cube in self.cubes()
+        ]
+        if len(products) == 1:
+            return products[0]
+        return disjunction.join(f"({p})" if conjunction.strip() in p.split() else p for p in products)

@@ -1,0 +1,84 @@
+"""Whole programs: symbols, guarded statements, and the level that the program has reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from solvergen.errors import Location
+from solvergen.ir.guards import Guard
+from solvergen.ir.nodes import Expression
+from solvergen.ir.types import Type
+
+
+class Level(Enum):
+    """How far a program has come; each level has invariants of its own (``verify.py``)."""
+
+    PARSED = "parsed"
+    TYPED = "typed"
+    OPTIMISED = "optimised"
+
+
+class Role(Enum):
+    """What a symbol stands for."""
+
+    HYPERPARAMETER = "hyperparameter"
+    OPTION = "option"
+    T = "t"
+    PARAM = "param"
+    GRAD = "grad"
+    STATE = "state"
+    SCALAR_STATE = "scalar state"
+    TEMPORARY = "temporary"
+
+    @property
+    def is_buffer(self) -> bool:
+        """One value an element, in memory."""
+        return self in (Role.PARAM, Role.GRAD, Role.STATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name of the program. ``guard``: the option settings in which it exists."""
+
+    name: str
+    role: Role
+    guard: Guard
+    type: Type | None = None
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """``target = value`` under ``guard``. ``source`` is the equation as written, for comments."""
+
+    target: str
+    value: Expression
+    guard: Guard
+    source: str = field(default="", compare=False)
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+
+Statement = Assign
+"""Statements to come (a repeated evaluation of the gradient) join this union."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An update rule. ``symbols`` come in the order of the spec: param, grad, state, hyperparameters,
+    t, options, then temporaries in order of first assignment."""
+
+    name: str
+    level: Level
+    options: tuple[str, ...]
+    symbols: tuple[Symbol, ...]
+    statements: tuple[Statement, ...]
+
+    def symbol(self, name: str) -> Symbol:
+        for symbol in self.symbols:
+            if symbol.name == name:
+                return symbol
+        raise KeyError(name)
+
+    def with_role(self, *roles: Role) -> tuple[Symbol, ...]:
+        return tuple(s for s in self.symbols if s.role in roles)
