@@ -1,0 +1,114 @@
+"""What a backend is: one small protocol, and the plans that it is handed.
+
+A backend owns its arrays' checks, the states' memory and the kernels. The ``Optimizer`` owns the
+order of things, the counts, the scalars and the policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from solvergen.runtime.definition import Definition, Initial
+
+Array = Any
+"""An array of the backend's own kind: ``numpy.ndarray`` on the host, ``cupy.ndarray`` on a GPU."""
+
+HostArray = np.ndarray[Any, np.dtype[Any]]
+"""A NumPy array of any shape and dtype."""
+
+
+@dataclass(frozen=True, eq=False)
+class TensorPlan:
+    """One tensor of a launch. ``states`` has an entry for every array state of the definition, in
+    order; None where the state doesn't exist under the options."""
+
+    name: str
+    param: Array
+    shape: tuple[int, ...]
+    states: tuple[Array | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchPlan:
+    """Tensors that one launch updates: equal dtypes and options, whatever their number and sizes.
+
+    ``param_dtype`` and ``grad_dtype`` are names: float32, float64, bfloat16 or float16.
+    """
+
+    definition: Definition
+    options: Mapping[str, bool]
+    param_dtype: str
+    grad_dtype: str
+    tensors: tuple[TensorPlan, ...]
+
+
+class Launcher(Protocol):
+    """A prepared launch: kernel loaded, tables of pointers and chunks built."""
+
+    def bind(self, gradients: Sequence[object]) -> bool:
+        """Check quickly and remember one gradient for each tensor of the plan, in the plan's order.
+
+        False if any is not exactly as planned (type, dtype, shape, C-contiguous, aligned, on the
+        device, not overlapping the plan's parameters). Changes nothing that a caller can see.
+        """
+        ...
+
+    def finite(self) -> bool:
+        """Whether all bound gradients are finite. Only called where the policy asks for it."""
+        ...
+
+    def launch(self, table: HostArray, rows: HostArray) -> None:
+        """Run the update in place.
+
+        ``table``: [n_rows, max(1, n_scalars)] of the compute type, C-contiguous; ``rows``: int32
+        [n_tensors], each tensor's row of the table.
+        """
+        ...
+
+    def release(self) -> None:
+        """Drop the references to the gradients, after the step."""
+        ...
+
+
+class Backend(Protocol):
+    """Where arrays live and what runs the update."""
+
+    name: str
+
+    def adopt(self, name: str, array: object) -> Array:
+        """Check a parameter (kind, dtype, contiguity, writability, alignment, device) and return the
+        array to keep. Raises ``ArrayError``."""
+        ...
+
+    def dtype_of(self, array: Array) -> str:
+        """Name of the storage type: float32, float64, bfloat16, float16; else the array's own name."""
+        ...
+
+    def span_of(self, array: Array) -> tuple[int, int]:
+        """The addresses ``[start, end)`` that the array covers; equal where it is empty."""
+        ...
+
+    def allocate(self, param: Array, init: Initial) -> Array:
+        """A state array: the parameter's shape, its compute type, filled with ``init``."""
+        ...
+
+    def to_host(self, array: Array) -> HostArray:
+        """A copy as a NumPy array of the same dtype."""
+        ...
+
+    def copy_in(self, array: Array, host: HostArray) -> None:
+        """Overwrite ``array`` with ``host``, which has the same shape and dtype."""
+        ...
+
+    def check_gradient(self, name: str, param: Array, gradient: object) -> None:
+        """The slow, exact check. Raises ``ArrayError`` that says what is wrong (shape, dtype, device,
+        layout, overlap with ``param``)."""
+        ...
+
+    def prepare(self, plan: LaunchPlan) -> Launcher:
+        """Compile or load the kernel and build its tables. Called once a plan, kept by the caller."""
+        ...
