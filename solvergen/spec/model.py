@@ -1,0 +1,188 @@
+"""What a spec says, once it has been read: frozen, typed, compared by meaning.
+
+Places in the file, and the file itself, take no part in comparison: two specs are equal if they
+say the same.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from solvergen.errors import Location
+from solvergen.spec.source import Source, Text
+
+__all__ = [
+    "COPY_OF_PARAM",
+    "Constraint",
+    "Hyperparameter",
+    "Option",
+    "Reference",
+    "Source",
+    "Spec",
+    "State",
+    "Statement",
+    "Text",
+]
+
+COPY_OF_PARAM = "param"
+"""As a state's ``init``: it begins as a copy of the parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where a rule was published."""
+
+    title: str
+    authors: str | None = None
+    year: str | None = None
+    arxiv: str | None = None
+    doi: str | None = None
+    url: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperparameter:
+    """A number that the caller chooses. ``min`` and ``max`` belong to the range, ``above`` and ``below`` don't.
+
+    ``integer``: whole numbers only. Bounds that the spec leaves out are None.
+    """
+
+    name: str
+    default: float
+    min: float | None = None
+    max: float | None = None
+    above: float | None = None
+    below: float | None = None
+    integer: bool = False
+    doc: str = ""
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+    def allows(self, value: float) -> bool:
+        """Is ``value`` a number of the range? NaN and infinities never are."""
+        return (
+            math.isfinite(value)
+            and (self.min is None or value >= self.min)
+            and (self.max is None or value <= self.max)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+            and (not self.integer or value == math.floor(value))
+        )
+
+    @property
+    def range_text(self) -> str:
+        """The range in words: ``at least 0 and below 1``; empty if there is none."""
+        bounds = (("at least", self.min), ("above", self.above), ("at most", self.max), ("below", self.below))
+        words = " and ".join(f"{word} {bound:.17g}" for word, bound in bounds if bound is not None)
+        if self.integer:
+            return f"a whole number {words}".rstrip()
+        return words
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A switch that is fixed when an optimizer is made.
+
+    ``default`` is a bool, or a condition on hyperparameters: then the option is *derived*, decided
+    from their values when the optimizer is made unless the caller says otherwise.
+    """
+
+    name: str
+    default: bool | Text = False
+    doc: str = ""
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_derived(self) -> bool:
+        return isinstance(self.default, Text)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a rule remembers of each parameter from step to step.
+
+    ``shape`` is ``"param"`` (one number an element) or ``"scalar"`` (one a parameter). ``init`` is
+    a number, an expression in hyperparameters and options, or exactly ``param``: a copy of the
+    parameter. ``when``: the condition on options under which it exists.
+    """
+
+    name: str
+    init: float | Text = 0.0
+    shape: str = "param"
+    when: Text | None = None
+    doc: str = ""
+    location: Location | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.shape == "scalar"
+
+    @property
+    def copies_param(self) -> bool:
+        """Does it begin as a copy of the parameter?"""
+        return isinstance(self.init, Text) and self.init.text == COPY_OF_PARAM
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One equation, ``target = expression``, and the condition on options under which it is there."""
+
+    equation: Text
+    when: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A condition on hyperparameters and options that must hold (``when`` another one does).
+
+    Checked when an optimizer is made and whenever a hyperparameter changes; ``message`` is what
+    the user then reads.
+    """
+
+    that: Text
+    message: str
+    when: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """An optimizer. ``path`` is the file as given, with forward slashes.
+
+    ``digest`` is the SHA-256 of what the spec means (``digest.py``): prose, comments, spacing and
+    the order of keys leave it as it is. It identifies the rule in snapshots.
+    """
+
+    name: str
+    class_name: str
+    summary: str
+    description: str
+    references: tuple[Reference, ...]
+    hyperparameters: tuple[Hyperparameter, ...]
+    options: tuple[Option, ...]
+    state: tuple[State, ...]
+    update: tuple[Statement, ...]
+    constraints: tuple[Constraint, ...]
+    conventions: tuple[str, ...]
+    digest: str
+    path: str = field(compare=False)
+    source: Source = field(compare=False, repr=False)
+    location: Location = field(compare=False, repr=False)
+
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        return tuple(option.name for option in self.options)
+
+    @property
+    def array_state(self) -> tuple[State, ...]:
+        """States with one number an element, in order."""
+        return tuple(state for state in self.state if not state.is_scalar)
+
+    @property
+    def scalar_state(self) -> tuple[State, ...]:
+        """States with one number a parameter, in order."""
+        return tuple(state for state in self.state if state.is_scalar)
+
+    def line_of(self, location: Location) -> str:
+        """The line of the file that ``location`` points into."""
+        return self.source.line_of(location)
