@@ -53,3 +53,20 @@ class SpecError(SolvergenError):
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
         self.diagnostics = diagnostics
         super().__init__("\n".join(f"{d.location}: {d.code}: {d.message}" for d in diagnostics))
+
+
+class BackendUnavailable(SolvergenError):
+    """A backend was asked for that can't work here; the text says what to install."""
+
+
+class KernelBuildError(SolvergenError):
+    """A kernel did not compile or load. ``log`` is the compiler's output, ``source`` its numbered text."""
+
+    def __init__(self, message: str, *, log: str = "", source: str = "") -> None:
+        self.log = log
+        self.source = source
+        super().__init__("\n".join(part for part in (message, log.strip(), source) if part))
+
+
+class CacheWarning(UserWarning):
+    """Compiled kernels can't be kept from one process to the next."""
