@@ -70,3 +70,19 @@ class KernelBuildError(SolvergenError):
 
 class CacheWarning(UserWarning):
     """Compiled kernels can't be kept from one process to the next."""
+
+
+class SnapshotError(SolvergenError):
+    """A snapshot can't be written or read; the text names the file and says what to do."""
+
+
+class SnapshotMismatch(SnapshotError):
+    """A sound snapshot doesn't fit the optimizer. ``differences`` holds everything that differs."""
+
+    def __init__(self, message: str, differences: tuple[str, ...]) -> None:
+        self.differences = differences
+        super().__init__("\n".join([message, *(f"  - {difference}" for difference in differences)]))
+
+
+class SnapshotWarning(UserWarning):
+    """A snapshot was loaded, but was written under another version of the spec."""
