@@ -32,8 +32,13 @@ typedef float sg_real;
 #endif
 
 typedef uint64_t sg_u64;
+typedef int64_t sg_i64;
 typedef sg_real sg_state;
+#define sg_sqrt64 __builtin_sqrt
+#define sg_abs64 __builtin_fabs
+#define sg_floor64 __builtin_floor
 #define SG_INLINE static inline __attribute__((always_inline, unused))
+#define SG_FUNCTION SG_INLINE
 
 SG_INLINE sg_u64 sg_bits(double x) {
     sg_u64 bits;
