@@ -55,6 +55,14 @@ class SpecError(SolvergenError):
         super().__init__("\n".join(f"{d.location}: {d.code}: {d.message}" for d in diagnostics))
 
 
+class OutputError(SolvergenError):
+    """Generated files can't be written where they were asked for. ``paths`` names the files in the way."""
+
+    def __init__(self, message: str, *, paths: tuple[str, ...] = ()) -> None:
+        self.paths = paths
+        super().__init__(message)
+
+
 class BackendUnavailable(SolvergenError):
     """A backend was asked for that can't work here; the text says what to install."""
 
@@ -86,3 +94,15 @@ class SnapshotMismatch(SnapshotError):
 
 class SnapshotWarning(UserWarning):
     """A snapshot was loaded, but was written under another version of the spec."""
+
+
+class VerificationError(SolvergenError):
+    """verify can't do what it was asked for: no such optimizer or backend, or no choice that is valid."""
+
+
+class AgreementError(SolvergenError, AssertionError):
+    """A backend computes other bits than the reference. ``disagreement`` is the finding as data."""
+
+    def __init__(self, message: str, disagreement: object) -> None:
+        self.disagreement = disagreement
+        super().__init__(message)
