@@ -1,0 +1,63 @@
+"""``when`` conditions: from text to the set of option settings in which they hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from solvergen.frontend.findings import Findings
+from solvergen.frontend.parse import read_expression
+from solvergen.frontend.suggestions import instead_of_name
+from solvergen.ir.guards import Guard
+from solvergen.ir.nodes import Expression, Logic, Name, Unary
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from solvergen.spec.model import Text
+
+
+def guard_of(expression: Expression, options: tuple[str, ...]) -> Guard | None:
+    """The settings in which ``expression`` holds; None if it isn't purely of options."""
+    if isinstance(expression, Name):
+        return Guard.option(options, expression.name) if expression.name in options else None
+    if isinstance(expression, Unary) and expression.op == "not":
+        inner = guard_of(expression.operand, options)
+        return None if inner is None else ~inner
+    if isinstance(expression, Logic):
+        left, right = guard_of(expression.left, options), guard_of(expression.right, options)
+        if left is None or right is None:
+            return None
+        return left & right if expression.op == "and" else left | right
+    return None
+
+
+def read_guard(text: Text, options: tuple[str, ...], known: Collection[str], findings: Findings) -> Guard | None:
+    """The guard of a ``when``; None, with the reasons in ``findings``, if it has none.
+
+    ``known`` are all names of the spec, to tell a name that isn't an option from one that doesn't exist.
+    """
+    expression = read_expression(text, findings)
+    if expression is None:
+        return None
+    guard = guard_of(expression, options)
+    if guard is None:
+        _explain(expression, text, options, known, findings)
+    return guard
+
+
+def _explain(
+    node: Expression, text: Text, options: tuple[str, ...], known: Collection[str], findings: Findings
+) -> None:
+    """Say which parts of a ``when`` aren't options."""
+    assert node.location is not None
+    if isinstance(node, Logic) or (isinstance(node, Unary) and node.op == "not"):
+        for operand in node.operands:
+            _explain(operand, text, options, known, findings)
+    elif isinstance(node, Name) and node.name not in known:
+        hint = instead_of_name(node.name, options)
+        findings.at("SG060", f"unknown name '{node.name}'", node.location, hint=hint, text=text)
+    elif not (isinstance(node, Name) and node.name in options):
+        findings.at(
+            "SG076", "`when` takes only options, joined by `and`, `or` and `not`", node.location, text=text,
+            hint="decide by values with where(condition, a, b), or define an option whose default is the condition",
+        )  # fmt: skip

@@ -1,0 +1,140 @@
+"""What an expression of numbers comes to, in float64 by the language's rules; for checks and decisions only.
+
+Nothing computed here enters a program, except a whole exponent: constants are folded by a pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Unary
+
+MAX_WHOLE = 2.0**53
+"""Up to here every whole number is a double."""
+
+
+def divide(a: float, b: float) -> float:
+    """IEEE division: infinite or NaN where Python raises."""
+    if b != 0:
+        return a / b
+    if a == 0 or a != a:
+        return math.nan
+    return math.copysign(math.inf, math.copysign(1, a) * math.copysign(1, b))
+
+
+def floor(x: float) -> float:
+    """The largest whole number not above ``x``; infinities, NaN and -0.0 stay."""
+    if not math.isfinite(x) or x == 0:
+        return x
+    whole = float(math.floor(x)) if abs(x) < MAX_WHOLE else x
+    return math.copysign(whole, x) if whole == 0 else whole
+
+
+def integer_power(base: float, exponent: float) -> float:
+    """Binary powering by a whole exponent, the sequence of products that the language defines."""
+    n = int(abs(exponent))
+    if n == 0:
+        return 1.0
+    result: float | None = None
+    while n:
+        if n & 1:
+            result = base if result is None else result * base
+        n >>= 1
+        if n:
+            base = base * base
+    assert result is not None
+    return divide(1.0, result) if exponent < 0 else result
+
+
+def _general_power(base: float, exponent: float) -> float:
+    if exponent == math.floor(exponent) if math.isfinite(exponent) else False:
+        return integer_power(base, exponent)
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.inf if base == 0 else math.nan
+
+
+def _function(name: str, a: list[float]) -> float:
+    x = a[0]
+    if name == "sqrt":
+        return math.sqrt(x) if x >= 0 else (x if x == 0 or x != x else math.nan)
+    if name == "abs":
+        return math.fabs(x)
+    if name == "sign":
+        return 1.0 if x > 0 else (-1.0 if x < 0 else x)
+    if name == "floor":
+        return floor(x)
+    if name == "max":
+        return x if x > a[1] or x != x else a[1]
+    if name == "min":
+        return x if x < a[1] or x != x else a[1]
+    if name == "clip":
+        return _function("min", [_function("max", [x, a[1]]), a[2]])
+    if name == "where":
+        return a[1] if x else a[2]
+    if name == "exp":
+        try:
+            return math.exp(x)
+        except OverflowError:
+            return math.inf
+    if name == "log":
+        return -math.inf if x == 0 else (math.log(x) if x > 0 else math.nan)
+    if name == "tanh":
+        return math.tanh(x)
+    if name in ("pow", "ipow"):
+        return _general_power(x, a[1])
+    raise AssertionError(name)
+
+
+def evaluate(expression: Expression, values: Mapping[str, float]) -> float | None:
+    """``expression`` with these values of its names (a condition gives 1.0 or 0.0); None if a name has none."""
+    if isinstance(expression, Number):
+        return expression.value
+    if isinstance(expression, Name):
+        return values.get(expression.name)
+    operands = []
+    for operand in expression.operands:
+        value = evaluate(operand, values)
+        if value is None:
+            return None
+        operands.append(value)
+    return combine(expression, operands)
+
+
+def constant(expression: Expression) -> float | None:
+    """The value of an expression without names; None if it has any."""
+    return evaluate(expression, {})
+
+
+def combine(node: Expression, a: list[float]) -> float:
+    """``node`` applied to the values of its operands."""
+    if isinstance(node, Round):
+        return a[0]
+    if isinstance(node, Call):
+        return _function(node.function, a)
+    if isinstance(node, Unary):
+        return -a[0] if node.op == "-" else float(not a[0])
+    assert isinstance(node, (Binary, Compare, Logic))
+    x, y = a
+    if isinstance(node, Logic):
+        return float(bool(x and y) if node.op == "and" else bool(x or y))
+    if isinstance(node, Compare):
+        outcomes = {"<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y, "==": x == y, "!=": x != y}
+        return float(outcomes[node.op])
+    if node.op == "+":
+        return x + y
+    if node.op == "-":
+        return x - y
+    if node.op == "*":
+        return x * y
+    if node.op == "/":
+        return divide(x, y)
+    if node.op == "//":
+        return floor(divide(x, y))
+    if node.op == "%":
+        return x - floor(divide(x, y)) * y
+    return _general_power(x, y)
