@@ -106,3 +106,34 @@ class AgreementError(SolvergenError, AssertionError):
     def __init__(self, message: str, disagreement: object) -> None:
         self.disagreement = disagreement
         super().__init__(message)
+
+
+class OptimizerError(SolvergenError):
+    """An optimizer is used in a way that can't work; the text says what to do instead."""
+
+
+class HyperparameterError(OptimizerError, ValueError):
+    """A hyperparameter, multiplier or option has a value that isn't allowed."""
+
+
+class ArrayError(OptimizerError, ValueError):
+    """A parameter or gradient can't be used as it is, or gradients aren't laid out as the parameters."""
+
+
+class NonfiniteGradient(OptimizerError, ArithmeticError):
+    """A gradient isn't finite and the policy is ``"raise"``. ``names`` are the tensors concerned."""
+
+    def __init__(self, message: str, names: tuple[str, ...]) -> None:
+        self.names = names
+        super().__init__(message)
+
+
+class UnknownAttribute(OptimizerError, AttributeError):
+    """An optimizer or a group has no attribute of this name, or it can't be assigned."""
+
+
+class UnknownName(OptimizerError, KeyError):
+    """No tensor, state or option of this name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
