@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` to ``path`` so that a reader, or a crash at any moment, sees the old file or the new one.
+    """Write ``data`` to ``path`` so that readers, and crashes at any moment, see the old file or the new one.
 
     The data goes to a new file in the same folder, is flushed to the disk, and the file is then renamed
     over ``path``. The permissions of a file that is already there are kept; a new one gets the usual ones

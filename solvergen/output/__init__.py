@@ -1,0 +1,14 @@
+"""Writing a tree of generated files into a folder: only what changed, whole or not at all, nothing of others.
+
+``paths`` says which relative paths are acceptable; ``manifest`` is the list of what solvergen wrote;
+``comparison`` decides, without touching anything, what would be created, changed, removed or refused;
+``writer`` carries that out under the ``lock``; ``drift`` shows it as a unified diff instead (``--check``).
+"""
+
+from __future__ import annotations
+
+from solvergen.output.comparison import Comparison, compare
+from solvergen.output.drift import unified_diff
+from solvergen.output.writer import write
+
+__all__ = ["Comparison", "compare", "unified_diff", "write"]
