@@ -52,7 +52,7 @@ class CacheFolder:
         return None if found is None else found[0]
 
     def load(self, key: str, suffix: str) -> bytes | None:
-        """The bytes stored under ``key``, verified, or None. As ``find``, with nothing between check and use."""
+        """The bytes stored under ``key``, verified, or None; what was checked is what is returned."""
         found = self._read(key, suffix)
         return None if found is None else found[1]
 

@@ -210,8 +210,8 @@ struct __align__(16) sg_chunk {
     sg_i64 start;
 };
 
-/* An entry of the pointer table, as a displacement from the table itself: so the compiler knows that it points
-   to global memory, as the table does, and emits ld.global and st.global. */
+/* An entry of the pointer table, as a displacement from the table itself: so the compiler knows that it
+   points to global memory, as the table does, and emits ld.global and st.global. */
 template <class sg_type>
 SG_FUNCTION sg_type *sg_global(const sg_u64 *table, int index) {
     const sg_i64 displacement = (sg_i64)(table[index] - reinterpret_cast<sg_u64>(table));

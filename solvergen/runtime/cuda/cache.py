@@ -1,0 +1,35 @@
+"""Compiled CUDA kernels, kept by content: a kernel is compiled once a machine, not once a process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from solvergen.runtime.cache_folder import open_cache
+from solvergen.runtime.cuda.nvrtc import FLAGS, Nvrtc
+
+FORMAT = 1
+"""Part of every key; raised when what is stored under a key changes its meaning."""
+
+
+def key_of(text: str, defines: Mapping[str, int], architecture: str, version: tuple[int, int]) -> str:
+    """A digest of everything that decides the compiled code."""
+    content = json.dumps([FORMAT, text, sorted(defines.items()), architecture, version, FLAGS])
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def compiled(nvrtc: Nvrtc, text: str, defines: Mapping[str, int], architecture: str) -> bytes:
+    """The code of ``text`` for ``sm_NN`` (a cubin) or ``compute_NN`` (PTX), from the cache or compiled now.
+
+    Raises:
+        KernelBuildError: it doesn't compile.
+    """
+    folder = open_cache("cuda")
+    key = key_of(text, defines, architecture, nvrtc.version)
+    suffix = ".cubin" if architecture.startswith("sm_") else ".ptx"
+    image = folder.load(key, suffix)
+    if image is None:
+        image = nvrtc.compile(text, architecture, defines).image
+        folder.store(key, image, suffix)
+    return image
