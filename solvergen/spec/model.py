@@ -44,9 +44,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Hyperparameter:
-    """A number that the caller chooses. ``min`` and ``max`` belong to the range, ``above`` and ``below`` don't.
+    """A number that the caller chooses.
 
-    ``integer``: whole numbers only. Bounds that the spec leaves out are None.
+    ``min`` and ``max`` belong to the range, ``above`` and ``below`` don't; bounds that the spec leaves
+    out are None. ``integer``: whole numbers only.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Option:
 
     @property
     def is_derived(self) -> bool:
+        """Is it decided from the hyperparameters unless the caller says otherwise?"""
         return isinstance(self.default, Text)
 
 
@@ -116,6 +118,7 @@ class State:
 
     @property
     def is_scalar(self) -> bool:
+        """Is it one number a parameter?"""
         return self.shape == "scalar"
 
     @property
@@ -171,6 +174,7 @@ class Spec:
 
     @property
     def option_names(self) -> tuple[str, ...]:
+        """Names of the options, in order."""
         return tuple(option.name for option in self.options)
 
     @property

@@ -1,0 +1,180 @@
+"""Spec files and folders of them, read into the model."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from solvergen.errors import Diagnostic, Location, SpecError
+from solvergen.spec.build import build_spec
+from solvergen.spec.characters import first_refused, refusal
+from solvergen.spec.checks import check
+from solvergen.spec.limits import MAX_BYTES, MAX_DIAGNOSTICS
+from solvergen.spec.model import Spec
+from solvergen.spec.source import Source
+from solvergen.spec.structure import validate
+from solvergen.spec.tree import Mapping, parse_tree
+
+SUFFIXES = (".yaml", ".yml")
+
+_USABLE_DESPITE = frozenset({"SG013", "SG015", "SG024", "SG025"})
+"""Findings about numbers: the equations can still be looked at, and complained about, as well."""
+
+
+def read_spec(path: str | os.PathLike[str]) -> Spec:
+    """The spec in the file ``path``.
+
+    Raises SpecError with everything that is wrong with it.
+    """
+    spec, diagnostics = examine(path)
+    if spec is None or any(d.severity == "error" for d in diagnostics):
+        raise SpecError(diagnostics)
+    return spec
+
+
+def read_specs(path: str | os.PathLike[str]) -> tuple[Spec, ...]:
+    """The specs in the folder ``path`` (its ``*.yaml`` and ``*.yml``, not those of folders below), by name.
+
+    ``path`` may also be one file. Raises SpecError with everything that is wrong with any of them,
+    and if two want the same name or class name, or there is none.
+    """
+    specs: list[Spec] = []
+    diagnostics: list[Diagnostic] = []
+    files, problem = spec_files(path)
+    if problem is not None:
+        raise SpecError((problem,))
+    for file in files:
+        spec, found = examine(file)
+        diagnostics += found
+        if spec is not None:
+            specs.append(spec)
+    diagnostics += check_folder(specs)
+    if any(d.severity == "error" for d in diagnostics):
+        raise SpecError(tuple(diagnostics))
+    return tuple(sorted(specs, key=lambda spec: spec.name))
+
+
+def spec_files(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Diagnostic | None]:
+    """The spec files that ``path``, a file or a folder, stands for, sorted; or what is wrong with it."""
+    shown = _posix(path)
+    if not Path(path).is_dir():
+        return (shown,), None
+    try:
+        with os.scandir(path) as entries:
+            names = [e.name for e in entries if e.name.endswith(SUFFIXES) and not e.name.startswith(".")]
+    except OSError as error:
+        return (), _unreadable(shown, f"the folder can't be read: {error.strerror}")
+    if not names:
+        hint = "spec files end in .yaml; 'solvergen new NAME' writes one to start from"
+        return (), _unreadable(shown, "there are no specs in this folder", hint)
+    return tuple(_posix(Path(path) / name) for name in sorted(names)), None
+
+
+def examine(path: str | os.PathLike[str]) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
+    """The spec in the file ``path`` as far as it can be made out, and every finding, in the file's order.
+
+    There may be both: with some errors (a default outside its range, say) what the file means is
+    clear enough to check its equations too. Never raises for anything that is in the file.
+    """
+    shown = _posix(path)
+    text, problem = _read_text(path, shown)
+    if problem is not None:
+        return None, (problem,)
+    source = Source.of(shown, text)
+    tree, found = parse_tree(source)
+    spec = None
+    if tree is not None:
+        document, structural = validate(tree, source)
+        found += structural
+        if isinstance(tree, Mapping):
+            found += check(tree, source)
+            usable = all(d.severity != "error" or d.code in _USABLE_DESPITE for d in found)
+            if document is not None and usable:
+                spec = build_spec(document, tree, source)
+    return spec, _limited(_in_order(found))
+
+
+def check_folder(specs: Iterable[Spec]) -> list[Diagnostic]:
+    """No two specs may generate the same module or the same class."""
+    found = []
+    names: dict[str, Spec] = {}
+    classes: dict[str, Spec] = {}
+    for spec in specs:
+        same_name = names.setdefault(spec.name, spec)
+        same_class = classes.setdefault(spec.class_name, spec)
+        if same_name is not spec:
+            found.append(_clash(spec, f"the name '{spec.name}' is already that of {same_name.path}", "name"))
+        elif same_class is not spec:
+            message = f"the class name '{spec.class_name}' is already that of {same_class.path}"
+            found.append(_clash(spec, message, "class_name"))
+    return found
+
+
+def _clash(spec: Spec, message: str, key: str) -> Diagnostic:
+    hint = f"give one of the two another '{key}'"
+    return Diagnostic("SG023", message, spec.location, hint, spec.line_of(spec.location))
+
+
+def _read_text(path: str | os.PathLike[str], shown: str) -> tuple[str, Diagnostic | None]:
+    """The text of a file, or what keeps it from being one."""
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            return "", _unreadable(shown, "this is a folder, not a spec file")
+        if not stat.S_ISREG(mode):
+            return "", _unreadable(shown, "this is not a regular file")
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return "", _unreadable(shown, "there is no such file")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return "", _unreadable(shown, f"the file can't be read: {reason}")
+    if len(data) > MAX_BYTES:
+        problem = Diagnostic(
+            "SG003",
+            f"the file is larger than {MAX_BYTES // 1024} KiB",
+            Location(shown, 1, 1, 2),
+            "a spec is a page of text; is this the right file?",
+        )
+        return "", problem
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8-sig", errors="replace")
+        message = f"the byte 0x{data[error.start]:02x} is not UTF-8"
+        return "", _bad_character(shown, before, message, "save the file as UTF-8")
+    offset = first_refused(text)
+    if offset is not None:
+        return "", _bad_character(shown, text[:offset], refusal(text[offset]), "remove it")
+    return text, None
+
+
+def _bad_character(shown: str, before: str, message: str, hint: str) -> Diagnostic:
+    lines = Source.of(shown, before).lines
+    column = len(lines[-1]) + 1
+    return Diagnostic("SG002", message, Location(shown, len(lines), column, column + 1), hint)
+
+
+def _unreadable(shown: str, message: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic("SG001", message, Location(shown, 1, 1, 2), hint)
+
+
+def _in_order(found: list[Diagnostic]) -> list[Diagnostic]:
+    return sorted(found, key=lambda d: (d.location.line, d.location.column, d.code, d.message))
+
+
+def _limited(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The findings; of very many the first, and a last one that says how many more there are."""
+    if len(found) <= MAX_DIAGNOSTICS:
+        return tuple(found)
+    place = found[MAX_DIAGNOSTICS].location
+    rest = f"and {len(found) - MAX_DIAGNOSTICS:,} more findings from here on"
+    last = Diagnostic("SG003", rest, place, "correct the first ones and look again")
+    return (*found[:MAX_DIAGNOSTICS], last)
+
+
+def _posix(path: str | os.PathLike[str]) -> str:
+    return os.fspath(path).replace(os.sep, "/")
