@@ -1,0 +1,97 @@
+"""Replace a file as a whole or not at all, for writers that need a path and stream gigabytes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from types import ModuleType
+
+from solvergen.files import sync_folder
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: nothing is swept there
+    fcntl = None
+
+_SUFFIX = ".solvergen-tmp"
+_STALE_SECONDS = 600.0
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """Yield the path of a new, empty file in the same folder; rename it over ``path`` at the end.
+
+    The new file is flushed to the disk before the rename and the folder after it, so a crash at any
+    moment leaves the old file or the new one. Permissions are 0o666 less the umask. A symbolic link is
+    followed: the file that it points to is replaced. If the body raises, ``path`` is untouched and the
+    new file is gone. What a killed process left behind is removed by a later call for the same ``path``.
+
+    Raises:
+        OSError: as the system says (no such folder, no permission, disk full).
+    """
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    # A digest, not the name: it may already be as long as the file system allows.
+    prefix = f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}."
+    _sweep(folder, prefix)
+    temporary = os.path.join(folder, f"{prefix}{secrets.token_hex(8)}{_SUFFIX}")
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        _lock(descriptor)
+        yield temporary
+        _flush(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    finally:
+        os.close(descriptor)
+    sync_folder(folder)
+
+
+def _flush(descriptor: int) -> None:
+    """Get the file onto the medium. On macOS fsync stops at the drive's cache."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if fcntl is not None and full is not None:
+        try:
+            fcntl.fcntl(descriptor, full)
+            return
+        except OSError:  # not every file system there has it
+            pass
+    os.fsync(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Try to take the file's lock, which the system drops when its holder dies."""
+    # HDF5 locks the files that it opens where this variable says so, and would trip over our lock.
+    if fcntl is None or os.environ.get("HDF5_USE_FILE_LOCKING", "").upper() in {"TRUE", "1"}:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody holds it, or a network file system without locks
+        return False
+    return True
+
+
+def _sweep(folder: str, prefix: str) -> None:
+    """Remove what killed writers left: neither locked nor written to for ten minutes."""
+    try:
+        names = [n for n in os.listdir(folder) if n.startswith(prefix) and n.endswith(_SUFFIX)]
+    except OSError:
+        return  # a folder that can be written but not listed
+    for name in names:
+        stale = os.path.join(folder, name)
+        with contextlib.suppress(OSError):
+            descriptor = os.open(stale, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                age = time.time() - os.fstat(descriptor).st_mtime
+                if age > _STALE_SECONDS and _lock(descriptor):
+                    os.unlink(stale)
+            finally:
+                os.close(descriptor)

@@ -1,0 +1,340 @@
+"""The document: everything in a snapshot but the arrays' bytes, as JSON text.
+
+Both formats hold the same document, with its SHA-256. ``docs/snapshots.md`` describes it for other
+programs. ``encode`` and ``decode`` are each other's inverse; ``decode`` trusts nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from solvergen.errors import SnapshotError
+from solvergen.runtime.snapshots import strict_json
+from solvergen.runtime.snapshots.arrays import (
+    ITEM_SIZES,
+    MAX_RANK,
+    ArraySpec,
+    HostArray,
+    param_key,
+    state_key,
+)
+from solvergen.runtime.snapshots.text import listed, quoted
+from solvergen.runtime.state import GroupData, SnapshotData, TensorData
+
+FORMAT = 1
+"""Version of the document and of how the files hold it. Raised by any change that a reader must know of."""
+
+T = TypeVar("T")
+
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,255}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MOST_UPDATES = 2**63 - 1
+_NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one array belongs: a state of a tensor, or (``state`` is None) the parameter itself."""
+
+    tensor: str
+    state: str | None
+    spec: ArraySpec
+
+
+@dataclass(frozen=True)
+class Header:
+    """A decoded document: the data without its arrays, and the arrays that the file must hold.
+
+    ``checksums`` has one for each slot's key.
+    """
+
+    data: SnapshotData
+    slots: tuple[Slot, ...]
+    checksums: Mapping[str, str]
+
+
+def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
+    """Every array of ``data`` with its place, tensor by tensor, each asked for once.
+
+    Raises:
+        SnapshotError: an array's shape isn't its parameter's, or its dtype can't be stored.
+    """
+    for tensor in data.tensors:
+        pieces: list[tuple[str | None, HostArray]] = [*tensor.arrays.items()]
+        if tensor.param is not None:
+            pieces.append((None, tensor.param))
+        for state, array in pieces:
+            what = f"{'parameter' if state is None else f'state {state!r}'} of tensor {quoted(tensor.name)}"
+            dtype = array.dtype.name
+            if dtype not in ITEM_SIZES:
+                raise SnapshotError(f"the {what} has dtype {dtype}; a snapshot holds {', '.join(ITEM_SIZES)}")
+            if array.shape != tensor.shape:
+                raise SnapshotError(f"the {what} has shape {array.shape}, its parameter {tensor.shape}")
+            if state is None and dtype != tensor.dtype:
+                raise SnapshotError(f"the {what} is {dtype} but declared as {tensor.dtype}")
+            key = param_key(tensor.name) if state is None else state_key(state, tensor.name)
+            yield Slot(tensor.name, state, ArraySpec(key, dtype, tensor.shape)), array
+
+
+def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mapping[str, str]) -> bytes:
+    """The document of ``data``. ``specs`` and ``checksums`` are by key and cover every array.
+
+    Raises:
+        SnapshotError: ``data`` contradicts itself.
+    """
+    check(data)
+
+    def array(key: str) -> dict[str, str]:
+        return {"dtype": specs[key].dtype, "sha256": checksums[key]}
+
+    def tensor(item: TensorData) -> dict[str, object]:
+        result: dict[str, object] = {
+            "name": item.name,
+            "shape": list(item.shape),
+            "dtype": item.dtype,
+            "t": int(item.t),
+            "scalars": _floats_out(item.scalars),
+            "arrays": {state: array(state_key(state, item.name)) for state in item.arrays},
+        }
+        if param_key(item.name) in specs:
+            result["param"] = array(param_key(item.name))
+        return result
+
+    value = {
+        "format": FORMAT,
+        "solvergen": data.version,
+        "optimizer": {"spec": data.spec, "class": data.class_name, "digest": data.digest},
+        "schema": [list(entry) for entry in data.schema],
+        "groups": [
+            {
+                "members": list(group.members),
+                "hyperparameters": _floats_out(group.hyperparameters),
+                "options": {name: bool(value) for name, value in group.options.items()},
+                "multipliers": _floats_out(group.multipliers),
+            }
+            for group in data.groups
+        ],
+        "tensors": [tensor(item) for item in data.tensors],
+    }
+    return strict_json.dump(value).encode("ascii")
+
+
+def decode(text: bytes) -> Header:
+    """The inverse of ``encode``.
+
+    Raises:
+        SnapshotError: written in a newer format, or not such a document.
+    """
+    try:
+        value = strict_json.parse(text)
+    except ValueError as error:
+        raise SnapshotError(f"the document is not what solvergen writes: {error}") from error
+    if isinstance(value, dict):
+        refuse_newer(value.get("format"))
+    top = _record(value, "the document", {"format", "solvergen", "optimizer", "schema", "groups", "tensors"})
+    if top["format"] != FORMAT or isinstance(top["format"], bool):
+        raise _malformed("format", top["format"])
+    optimizer = _record(top["optimizer"], "optimizer", {"spec", "class", "digest"})
+    slots: list[Slot] = []
+    checksums: dict[str, str] = {}
+    data = SnapshotData(
+        spec=_text(optimizer["spec"], "optimizer.spec"),
+        class_name=_text(optimizer["class"], "optimizer.class"),
+        digest=_text(optimizer["digest"], "optimizer.digest"),
+        version=_text(top["solvergen"], "solvergen"),
+        schema=tuple(_schema_entry(entry) for entry in _list(top["schema"], "schema")),
+        groups=tuple(_group(group) for group in _list(top["groups"], "groups")),
+        tensors=tuple(_tensor(tensor, slots, checksums) for tensor in _list(top["tensors"], "tensors")),
+    )
+    check(data, {(slot.tensor, slot.state) for slot in slots if slot.state is not None})
+    return Header(data, tuple(slots), checksums)
+
+
+def refuse_newer(version: object) -> None:
+    """Raise ``SnapshotError`` if ``version`` is a format that only a later solvergen can read."""
+    if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT:
+        raise SnapshotError(
+            f"written in snapshot format {version}, by a newer solvergen; this one reads format {FORMAT}: "
+            "upgrade solvergen"
+        )
+
+
+def check(data: SnapshotData, arrays: set[tuple[str, str]] | None = None) -> None:
+    """Whether ``data`` is of one piece: what it names exists, once, and fits its schema.
+
+    ``arrays`` are the (tensor, state) pairs of the array states; by default those of ``data``.
+
+    Raises:
+        SnapshotError: it isn't.
+    """
+    kinds = dict(data.schema)
+    if len(kinds) != len(data.schema):
+        raise SnapshotError("the schema names a state twice")
+    for state, kind in data.schema:
+        if not _IDENTIFIER.fullmatch(state) or kind not in ("param", "scalar"):
+            raise SnapshotError(f"the schema has the state {quoted(state)} of the kind {quoted(kind)}")
+    names = [tensor.name for tensor in data.tensors]
+    for name in (*names, data.spec, data.class_name, data.digest, data.version):
+        if not _encodes(name):
+            raise SnapshotError(f"{quoted(name)} holds half of a surrogate pair and can't be stored as text")
+    if len(set(names)) != len(names):
+        raise SnapshotError(f"tensors given twice: {listed(n for n, k in Counter(names).items() if k > 1)}")
+    members = [member for group in data.groups for member in group.members]
+    if len(set(members)) != len(members) or set(members) != set(names):
+        raise SnapshotError("the groups' members are not the tensors, each once")
+    for tensor in data.tensors:
+        if tensor.dtype not in ITEM_SIZES:
+            raise SnapshotError(f"tensor {quoted(tensor.name)} has dtype {quoted(tensor.dtype)}")
+        if isinstance(tensor.t, bool) or not 0 <= tensor.t <= _MOST_UPDATES:
+            raise SnapshotError(f"tensor {quoted(tensor.name)} has counted {tensor.t} updates")
+        held = (
+            dict.fromkeys(tensor.arrays, "param")
+            if arrays is None
+            else {state: "param" for state in kinds if (tensor.name, state) in arrays}
+        )
+        for state, kind in (*held.items(), *dict.fromkeys(tensor.scalars, "scalar").items()):
+            if kinds.get(state) != kind:
+                raise SnapshotError(
+                    f"tensor {quoted(tensor.name)}: state {quoted(state)} is not in the schema"
+                )
+
+
+def _tensor(value: object, slots: list[Slot], checksums: dict[str, str]) -> TensorData:
+    keys = {"name", "shape", "dtype", "t", "scalars", "arrays"}
+    optional = {"param"} if isinstance(value, dict) and "param" in value else set()
+    record = _record(value, "tensor", keys | optional)
+    name = _text(record["name"], "tensor.name")
+    shape = tuple(_integer(size, "tensor.shape") for size in _list(record["shape"], "tensor.shape"))
+    if len(shape) > MAX_RANK:
+        raise SnapshotError(f"tensor {quoted(name)} has {len(shape)} dimensions; NumPy goes to {MAX_RANK}")
+    dtype = _dtype(record["dtype"])
+    for state, entry in _mapping(record["arrays"], "tensor.arrays", lambda item, _: item).items():
+        if not _IDENTIFIER.fullmatch(state):
+            raise _malformed("tensor.arrays", state)
+        fields = _record(entry, "tensor.arrays", {"dtype", "sha256"})
+        spec = ArraySpec(state_key(state, name), _dtype(fields["dtype"]), shape)
+        slots.append(Slot(name, state, spec))
+        checksums[spec.key] = _sha256(fields["sha256"])
+    if "param" in record:
+        fields = _record(record["param"], "tensor.param", {"dtype", "sha256"})
+        if fields["dtype"] != dtype:
+            raise _malformed("tensor.param.dtype", fields["dtype"])
+        spec = ArraySpec(param_key(name), dtype, shape)
+        slots.append(Slot(name, None, spec))
+        checksums[spec.key] = _sha256(fields["sha256"])
+    return TensorData(
+        name=name,
+        shape=shape,
+        dtype=dtype,
+        t=_integer(record["t"], "tensor.t"),
+        scalars=_mapping(record["scalars"], "tensor.scalars", _float_in),
+    )
+
+
+def _group(value: object) -> GroupData:
+    record = _record(value, "group", {"members", "hyperparameters", "options", "multipliers"})
+    return GroupData(
+        members=tuple(_text(member, "group.members") for member in _list(record["members"], "group.members")),
+        hyperparameters=_mapping(record["hyperparameters"], "group.hyperparameters", _float_in),
+        options=_mapping(record["options"], "group.options", _bool),
+        multipliers=_mapping(record["multipliers"], "group.multipliers", _float_in),
+    )
+
+
+def _schema_entry(value: object) -> tuple[str, str]:
+    entry = _list(value, "schema")
+    if len(entry) != 2:
+        raise _malformed("schema", value)
+    return _text(entry[0], "schema"), _text(entry[1], "schema")
+
+
+def _floats_out(values: Mapping[str, float]) -> dict[str, float | str]:
+    """JSON has no infinities and no NaN: those become text. All others keep every bit, -0.0 too."""
+    result: dict[str, float | str] = {}
+    for name, value in values.items():
+        number = float(value)
+        if math.isfinite(number):
+            result[name] = number
+        else:
+            result[name] = "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+    return result
+
+
+def _float_in(value: object, where: str) -> float:
+    if isinstance(value, str) and value in _NOT_FINITE:
+        return _NOT_FINITE[value]
+    if isinstance(value, float):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53:
+        return float(value)  # other programs may write 1 for 1.0
+    raise _malformed(where, value)
+
+
+def _bool(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise _malformed(where, value)
+    return value
+
+
+def _integer(value: object, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_UPDATES:
+        raise _malformed(where, value)
+    return value
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise _malformed(where, value)
+    return value
+
+
+def _dtype(value: object) -> str:
+    if not isinstance(value, str) or value not in ITEM_SIZES:
+        raise _malformed("dtype", value)
+    return value
+
+
+def _sha256(value: object) -> str:
+    if not isinstance(value, str) or not _SHA256.fullmatch(value):
+        raise _malformed("sha256", value)
+    return value
+
+
+def _list(value: object, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _malformed(where, value)
+    return value
+
+
+def _mapping(value: object, where: str, item: Callable[[object, str], T]) -> dict[str, T]:
+    if not isinstance(value, dict):
+        raise _malformed(where, value)
+    return {name: item(entry, where) for name, entry in value.items()}
+
+
+def _record(value: object, where: str, keys: set[str]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _malformed(where, value)
+    if set(value) != keys:
+        raise SnapshotError(
+            f"the document is not what solvergen writes: {where} has {listed(value)}, not {listed(keys)}"
+        )
+    return value
+
+
+def _malformed(where: str, value: object) -> SnapshotError:
+    shown = f"of the type {type(value).__name__}" if isinstance(value, list | dict) else quoted(value)
+    return SnapshotError(f"the document is not what solvergen writes: {where} is {shown}")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
