@@ -31,7 +31,9 @@ def guard_of(expression: Expression, options: tuple[str, ...]) -> Guard | None:
     return None
 
 
-def read_guard(text: Text, options: tuple[str, ...], known: Collection[str], findings: Findings) -> Guard | None:
+def read_guard(
+    text: Text, options: tuple[str, ...], known: Collection[str], findings: Findings
+) -> Guard | None:
     """The guard of a ``when``; None, with the reasons in ``findings``, if it has none.
 
     ``known`` are all names of the spec, to tell a name that isn't an option from one that doesn't exist.
@@ -58,6 +60,9 @@ def _explain(
         findings.at("SG060", f"unknown name '{node.name}'", node.location, hint=hint, text=text)
     elif not (isinstance(node, Name) and node.name in options):
         findings.at(
-            "SG076", "`when` takes only options, joined by `and`, `or` and `not`", node.location, text=text,
-            hint="decide by values with where(condition, a, b), or define an option whose default is the condition",
-        )  # fmt: skip
+            "SG076",
+            "`when` takes only options, joined by `and`, `or` and `not`",
+            node.location,
+            text=text,
+            hint="choose by values with where(condition, a, b), or define an option that has this as default",
+        )

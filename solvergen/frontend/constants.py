@@ -91,7 +91,7 @@ def _function(name: str, a: list[float]) -> float:
 
 
 def evaluate(expression: Expression, values: Mapping[str, float]) -> float | None:
-    """``expression`` with these values of its names (a condition gives 1.0 or 0.0); None if a name has none."""
+    """``expression`` with these values of its names, a condition as 1.0 or 0.0; None if a name has none."""
     if isinstance(expression, Number):
         return expression.value
     if isinstance(expression, Name):

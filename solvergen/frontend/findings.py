@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from solvergen.errors import Diagnostic, Location, SpecError
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Text
+
+
+class HasLines(Protocol):
+    """Something that knows the file: a Text, or a whole Spec."""
+
+    def line_of(self, location: Location) -> str:
+        """The line of the file that ``location`` points into."""
 
 
 class Findings:
@@ -38,7 +45,7 @@ class Findings:
         *,
         hint: str | None = None,
         warning: bool = False,
-        text: Text | None = None,
+        text: HasLines | None = None,
     ) -> None:
         """A finding at ``location``, which lies in ``text`` where that is given."""
         source = text.line_of(location) if text is not None else None
@@ -61,7 +68,10 @@ class Findings:
     def all(self) -> tuple[Diagnostic, ...]:
         """Everything found, in the order of the file."""
         return tuple(
-            sorted(self._found.values(), key=lambda d: (d.location.file, d.location.line, d.location.column, d.code))
+            sorted(
+                self._found.values(),
+                key=lambda d: (d.location.file, d.location.line, d.location.column, d.code),
+            )
         )
 
     def raise_errors(self) -> None:

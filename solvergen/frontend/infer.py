@@ -85,9 +85,11 @@ class Typer:
             return False
         if operand.type.is_bool:
             self._report(
-                "SG080", f"{user} needs a number, but this is a condition", operand,
+                "SG080",
+                f"{user} needs a number, but this is a condition",
+                operand,
                 "where(condition, 1, 0) makes a number of it",
-            )  # fmt: skip
+            )
             return False
         return True
 
@@ -113,9 +115,11 @@ class Typer:
             return typed
         if any(o.type is not None and o.type.is_bool for o in operands):
             self._report(
-                "SG082", "conditions can't be compared", typed,
+                "SG082",
+                "conditions can't be compared",
+                typed,
                 "`a and b`, `a or b`, `not a`; equal is (a and b) or not (a or b)",
-            )  # fmt: skip
+            )
             return typed
         if any(_is_element(o) for o in operands):
             return replace(typed.with_operands(tuple(rounded(o) for o in operands)), type=ELEMENT_BOOL)
@@ -142,7 +146,9 @@ class Typer:
         value = constant(node.right)
         if value is not None and abs(value) <= MAX_WHOLE and value == int(value):
             if abs(value) >= MAX_EXPONENT:
-                self._report("SG087", "the exponent is too large", node.right, "whole exponents stay below 2**31")
+                self._report(
+                    "SG087", "the exponent is too large", node.right, "whole exponents stay below 2**31"
+                )
                 return node
             exponent = Number(value, integral=True, type=SCALAR_INT, location=exponent.location)
         element = _is_element(base)

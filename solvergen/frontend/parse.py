@@ -7,6 +7,7 @@ Nothing is ever evaluated. The text has been measured and its tokens put in orde
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100
 """Levels of the syntax tree: a sum of 100 terms, say."""
+
+_TARGET = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)")
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -78,21 +81,41 @@ def read_equation(text: Text, findings: Findings) -> Equation | None:
     tokens = scan(text, findings)
     if tokens is None:
         return None
-    place = next((i for i, token in enumerate(tokens) if token.kind == "operator" and token.text == "="), None)
+    place = next(
+        (i for i, token in enumerate(tokens) if token.kind == "operator" and token.text == "="), None
+    )
     if place is None:
         comparison = next((token for token in tokens if token.text == "=="), None)
         if comparison is not None:
-            findings.add("SG053", "an equation assigns with one `=`", text, comparison.start, comparison.end, hint="write `=`")
+            findings.add(
+                "SG053",
+                "an equation assigns with one `=`",
+                text,
+                comparison.start,
+                comparison.end,
+                hint="write `=`",
+            )
         else:
             findings.add(
-                "SG053", "this is no equation: there is no `=`", text, tokens[0].start, tokens[-1].end,
+                "SG053",
+                "this is no equation: there is no `=`",
+                text,
+                tokens[0].start,
+                tokens[-1].end,
                 hint="write `name = expression`",
-            )  # fmt: skip
+            )
         return None
     target, equals, value = tokens[:place], tokens[place], tokens[place + 1 :]
     if len(target) != 1 or target[0].kind != "name":
         start, end = (target[0].start, target[-1].end) if target else (equals.start, equals.end)
-        findings.add("SG053", "left of the `=` stands exactly one name", text, start, end, hint="write `name = expression`")
+        findings.add(
+            "SG053",
+            "left of the `=` stands exactly one name",
+            text,
+            start,
+            end,
+            hint="write `name = expression`",
+        )
         return None
     if not value:
         findings.add("SG052", "something is missing after `=`", text, equals.start, equals.end)
@@ -101,6 +124,12 @@ def read_equation(text: Text, findings: Findings) -> Equation | None:
     if expression is None:
         return None
     return Equation(target[0].text, expression, text.locate(target[0].start, target[0].end))
+
+
+def target_of(text: Text) -> str | None:
+    """The name left of the ``=``, also of an equation that can't be read."""
+    match = _TARGET.match(text.text)
+    return match[1] if match else None
 
 
 def read_expression(text: Text, findings: Findings) -> Expression | None:
@@ -122,14 +151,20 @@ def _expression(text: Text, tokens: tuple[Token, ...], findings: Findings) -> Ex
             warnings.simplefilter("ignore", SyntaxWarning)  # such as `1 (x)`, which is refused anyway
             tree = ast.parse(f"({line})", mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        findings.add("SG052", f"this can't be read as an expression ({type(error).__name__})", text, start, end)
+        findings.add(
+            "SG052", f"this can't be read as an expression ({type(error).__name__})", text, start, end
+        )
         return None
     visitor = _Visitor(text, start - 1, findings)
     if visitor.too_deep(tree.body):
         findings.add(
-            "SG042", f"the expression nests more than {MAX_DEPTH} levels deep", text, start, end,
+            "SG042",
+            f"the expression nests more than {MAX_DEPTH} levels deep",
+            text,
+            start,
+            end,
             hint="name parts of it and compute them first",
-        )  # fmt: skip
+        )
         return None
     expression = visitor.visit(tree.body)
     return None if visitor.refused else expression
@@ -148,7 +183,9 @@ class _Visitor:
         """Whether the tree has more than MAX_DEPTH levels; without recursion."""
         level: list[ast.AST] = [root]
         for _ in range(MAX_DEPTH):
-            level = [child for node in level for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+            level = [
+                child for node in level for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
+            ]
             if not level:
                 return False
         return True
@@ -169,19 +206,31 @@ class _Visitor:
         """The IR of ``node``."""
         location = self.text.locate(*self.span(node))
         if isinstance(node, ast.Constant):
-            if type(node.value) not in (int, float):
+            value = node.value
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
                 return self.refuse(node, "SG048", "only numbers can be written out")
-            return Number(float(node.value), type(node.value) is int, location=location)
+            return Number(float(value), isinstance(value, int), location=location)
         if isinstance(node, ast.Name):
             if node.id in FUNCTIONS or node.id in RESERVED_FOR_LATER:
-                return self.refuse(node, "SG056", f"`{node.id}` is a function and has no value of its own", f"call it: {node.id}(...)")
+                return self.refuse(
+                    node,
+                    "SG056",
+                    f"`{node.id}` is a function and has no value of its own",
+                    f"call it: {node.id}(...)",
+                )
             return Name(node.id, location=location)
         if isinstance(node, ast.UnaryOp):
             return self.unary(node, location)
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-            return Binary(_BINARY[type(node.op)], self.visit(node.left), self.visit(node.right), location=location)
+            return Binary(
+                _BINARY[type(node.op)], self.visit(node.left), self.visit(node.right), location=location
+            )
         if isinstance(node, ast.BoolOp):
-            return self.chain("and" if isinstance(node.op, ast.And) else "or", [self.visit(v) for v in node.values], location)
+            return self.chain(
+                "and" if isinstance(node.op, ast.And) else "or",
+                [self.visit(v) for v in node.values],
+                location,
+            )
         if isinstance(node, ast.Compare) and all(type(op) in _COMPARE for op in node.ops):
             return self.comparison(node, location)
         if isinstance(node, ast.IfExp):
@@ -199,7 +248,9 @@ class _Visitor:
         if not isinstance(node.op, (ast.USub, ast.UAdd)):
             return self.refuse(node, "SG044", "there is no such operator")
         if isinstance(operand, (Compare, Logic)) or (isinstance(operand, Unary) and operand.op == "not"):
-            return self.refuse(node, "SG080", "a sign before a condition", "use where(condition, 1, 0) for a number")
+            return self.refuse(
+                node, "SG080", "a sign before a condition", "use where(condition, 1, 0) for a number"
+            )
         if isinstance(node.op, ast.UAdd):
             return operand
         if isinstance(operand, Number):
@@ -217,7 +268,9 @@ class _Visitor:
         """``a < b < c`` is ``a < b and b < c``."""
         values = [self.visit(value) for value in (node.left, *node.comparators)]
         pairs = zip(node.ops, values, values[1:], strict=False)
-        return self.chain("and", [Compare(_COMPARE[type(op)], a, b, location=location) for op, a, b in pairs], location)
+        return self.chain(
+            "and", [Compare(_COMPARE[type(op)], a, b, location=location) for op, a, b in pairs], location
+        )
 
     def call(self, node: ast.Call, location: Location) -> Expression:
         """A function of the table, with as many arguments as it takes."""
@@ -226,7 +279,12 @@ class _Visitor:
             return self.refuse(node, "SG056", "only functions of the language can be called")
         name = node.func.id
         if name in RESERVED_FOR_LATER:
-            return self.refuse(node.func, "SG054", f"`{name}` is not in the language yet", "this version works on one element at a time")
+            return self.refuse(
+                node.func,
+                "SG054",
+                f"`{name}` is not in the language yet",
+                "this version works on one element at a time",
+            )
         if name not in FUNCTIONS:
             return self.refuse(node.func, "SG054", f"unknown function '{name}'", instead_of_function(name))
         if node.keywords:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from solvergen.errors import Diagnostic, SpecError
+from solvergen.frontend import checks
 from solvergen.frontend.conditions import read_guard
 from solvergen.frontend.findings import Findings
-from solvergen.frontend.parse import Equation, read_equation, read_expression
-from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
-from solvergen.frontend.suggestions import instead_of_name
+from solvergen.frontend.flow import Line, check_flow
 from solvergen.frontend.infer import Typer, join, rounded
+from solvergen.frontend.parse import read_equation, read_expression, target_of
+from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
+from solvergen.frontend.suggestions import instead_of_name, nearest
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Expression, Name
 from solvergen.ir.program import Assign, Level, Program, Role, Symbol
 from solvergen.ir.types import Type
+from solvergen.spec.model import COPY_OF_PARAM, Text
+from solvergen.spec.names import problem_with_name
 
 if TYPE_CHECKING:
-    from solvergen.spec.model import Spec, Text
+    from solvergen.spec.model import Spec
 
 
 @dataclass(frozen=True)
@@ -30,152 +35,26 @@ class Analysis:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True)
-class Line:
-    """A statement of the spec that could be read."""
-
-    text: Text
-    equation: Equation
-    guard: Guard
-
-
 def build(spec: Spec) -> Program:
     """The program of ``spec`` as written (level PARSED). Raises SpecError with everything that is wrong."""
-    return _or_raise(analyse(spec).parsed, spec)
+    analysis = analyse(spec)
+    if analysis.parsed is None:
+        raise SpecError(analysis.diagnostics)
+    return analysis.parsed
 
 
 def resolve(program: Program, spec: Spec) -> Program:
     """The typed form of ``program``, which ``build`` made of ``spec``. Raises SpecError."""
     assert program.level is Level.PARSED
-    return _or_raise(analyse(spec).typed, spec)
-
-
-def _or_raise(program: Program | None, spec: Spec) -> Program:
-    if program is None:
-        raise SpecError(analyse(spec).diagnostics)
-    return program
+    analysis = analyse(spec)
+    if analysis.typed is None:
+        raise SpecError(analysis.diagnostics)
+    return analysis.typed
 
 
 def analyse(spec: Spec) -> Analysis:
     """Read, type and check ``spec``; nothing is raised."""
-    findings = Findings()
-    known = _declared(spec)
-    always = Guard.always(spec.option_names)
-    guards: dict[str, Guard] = {}
-    for state in spec.state:
-        if state.when is not None:
-            guards[state.name] = read_guard(state.when, spec.option_names, known, findings) or always
-    scope = scope_of(spec, guards)
-    lines: list[Line] = []
-    for statement in spec.update:
-        guard: Guard | None = always
-        if statement.when is not None:
-            guard = read_guard(statement.when, spec.option_names, known, findings)
-        equation = read_equation(statement.equation, findings)
-        if equation is not None:
-            lines.append(Line(statement.equation, equation, guard if guard is not None else always))
-    parsed = _program(spec, scope, tuple(lines), {})
-    types = _temporaries(scope, lines)
-    typed = _typed(spec, scope, lines, types, findings)
-    broken = findings.has_errors
-    return Analysis(None if broken else parsed, None if broken else typed, findings.all())
-
-
-def _declared(spec: Spec) -> tuple[str, ...]:
-    named = (*spec.state, *spec.hyperparameters, *spec.options)
-    return ("param", "grad", "t", *(item.name for item in named))
-
-
-def _program(spec: Spec, scope: Scope, lines: tuple[Line, ...], types: dict[str, Type | None]) -> Program:
-    """The program at level PARSED, with ``types`` of the temporaries where known."""
-    symbols = dict(scope.symbols)
-    statements = []
-    for line in lines:
-        target = line.equation.target
-        known = symbols.get(target)
-        if known is None:
-            symbols[target] = Symbol(
-                target, Role.TEMPORARY, line.guard, types.get(target), line.equation.target_location
-            )
-        elif known.role is Role.TEMPORARY:
-            symbols[target] = replace(known, guard=known.guard | line.guard)
-        source = " ".join(line.text.text.split())
-        statements.append(Assign(target, line.equation.value, line.guard, source, line.text.location))
-    if not types:
-        symbols = {name: replace(s, type=None) for name, s in symbols.items()}
-    return Program(spec.name, Level.PARSED, scope.options, tuple(symbols.values()), tuple(statements))
-
-
-def _temporaries(scope: Scope, lines: list[Line]) -> dict[str, Type | None]:
-    """The type of each temporary over all its assignments: the least that holds them all."""
-    types = scope.types
-    names = {line.equation.target: None for line in lines if line.equation.target not in scope.symbols}
-    found: dict[str, Type | None] = dict(names)
-    changed = True
-    while changed:
-        changed = False
-        for line in lines:
-            target = line.equation.target
-            if target not in found:
-                continue
-            typer = Typer(line.text, {**types, **found}, Findings(), lambda node, text: None)
-            value = typer.visit(line.equation.value).type
-            both = join(found[target], value)
-            if both is not None and both != found[target]:
-                found[target], changed = both, True
-    return found
-
-
-def _typed(
-    spec: Spec, scope: Scope, lines: list[Line], temporaries: dict[str, Type | None], findings: Findings
-) -> Program | None:
-    types = {**scope.types, **temporaries}
-
-    def unknown(node: Name, text: Text) -> None:
-        assert node.location is not None
-        hint = instead_of_name(node.name, types)
-        findings.at("SG060", f"unknown name '{node.name}'", node.location, hint=hint, text=text)
-
-    values: list[Expression] = []
-    for line in lines:
-        target, role = line.equation.target, scope.role(line.equation.target)
-        value = Typer(line.text, types, findings, unknown).visit(line.equation.value)
-        if role not in ASSIGNABLE:
-            findings.at(
-                "SG061", f"{target} is {DESCRIPTIONS[role]}; it can't be assigned", line.equation.target_location,
-                text=line.text, hint="assign to a name of its own",
-            )  # fmt: skip
-        elif value.type is not None:
-            value = _fits(line, role, value, types[target], findings)
-        values.append(value)
-    if any(value.type is None for value in values):
-        return None
-    program = _program(spec, scope, tuple(lines), temporaries or {"": None})
-    statements = tuple(replace(s, value=v) for s, v in zip(program.statements, values, strict=True))
-    return replace(program, level=Level.TYPED, statements=statements)
-
-
-def _fits(line: Line, role: Role, value: Expression, type: Type | None, findings: Findings) -> Expression:
-    """``value`` as the target takes it; what can't be is reported."""
-    assert value.type is not None and value.location is not None
-    target = line.equation.target
-    if type is not None and value.type.is_bool != type.is_bool:
-        if role is Role.TEMPORARY:
-            message = f"{target} is a condition in one place and a number in another"
-            findings.at("SG084", message, line.equation.target_location, text=line.text, hint="use two names")
-        else:
-            findings.at(
-                "SG080", f"{target} holds a number, but this is a condition", value.location, text=line.text,
-                hint="where(condition, 1, 0) makes a number of it",
-            )  # fmt: skip
-        return value
-    if role is Role.SCALAR_STATE and value.type.is_element:
-        findings.at(
-            "SG085", f"{target} is one number a tensor, but this has a value for each element", value.location,
-            text=line.text, hint="give the state the parameter's shape, or leave out param, grad and array state",
-        )  # fmt: skip
-        return value
-    return rounded(value) if type is not None and type.is_element else value
+    return _Analyser(spec).run()
 
 
 def scalar_expression(text: Text, spec: Spec) -> Expression:
@@ -186,25 +65,246 @@ def scalar_expression(text: Text, spec: Spec) -> Expression:
     findings = Findings()
     expression = read_expression(text, findings)
     if expression is not None:
-        expression = type_scalar(text, expression, spec, findings)
+        expression = _type_scalar(text, expression, scope_of(spec, {}), _SETTINGS, findings)
     findings.raise_errors()
     assert expression is not None
     return expression
 
 
-def type_scalar(text: Text, expression: Expression, spec: Spec, findings: Findings) -> Expression:
-    """As ``scalar_expression``, of an expression already read."""
-    scope = scope_of(spec, {})
-    allowed = {name: s.type for name, s in scope.symbols.items() if s.role in (Role.HYPERPARAMETER, Role.OPTION)}
+_SETTINGS = (Role.HYPERPARAMETER, Role.OPTION)
+
+
+def _type_scalar(
+    text: Text, expression: Expression, scope: Scope, roles: Collection[Role], findings: Findings
+) -> Expression:
+    """``expression`` typed over the symbols of ``roles`` only."""
+    types = {name: s.type for name, s in scope.symbols.items() if s.role in roles}
 
     def unknown(node: Name, text: Text) -> None:
         assert node.location is not None
         if node.name in scope.symbols:
             message = f"{node.name} is {DESCRIPTIONS[scope.role(node.name)]}, which isn't known here"
-            hint = "here stand only hyperparameters and options"
+            hint = "here stand only hyperparameters" + (" and options" if Role.OPTION in roles else "")
             findings.at("SG062", message, node.location, text=text, hint=hint)
         else:
-            hint2 = instead_of_name(node.name, allowed)
-            findings.at("SG060", f"unknown name '{node.name}'", node.location, text=text, hint=hint2)
+            instead = instead_of_name(node.name, types)
+            findings.at("SG060", f"unknown name '{node.name}'", node.location, text=text, hint=instead)
 
-    return Typer(text, allowed, findings, unknown).visit(expression)
+    return Typer(text, types, findings, unknown).visit(expression)
+
+
+@dataclass
+class _Declarations:
+    """What a spec says outside its update, as far as it could be read."""
+
+    derived: dict[str, Expression] = field(default_factory=dict)
+    initial: list[Expression] = field(default_factory=list)
+    constraints: list[tuple[Text, Expression, Expression | None]] = field(default_factory=list)
+
+
+class _Analyser:
+    """One look at one spec."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.options = spec.option_names
+        self.always = Guard.always(self.options)
+        self.findings = Findings()
+        states = tuple(state.name for state in spec.state)
+        settings = (*(h.name for h in spec.hyperparameters), *spec.option_names)
+        self.declared = ("param", "grad", "t", *states, *settings)
+        self.whens: list[tuple[Text, Guard]] = []
+        self.lines: list[Line] = []
+        self.opaque: set[str] = set()  # targets of statements that can't be read
+        self.excused: set[str] = set()  # declared names that a misspelt one probably meant
+
+    def run(self) -> Analysis:
+        """Everything, in the order in which later steps need earlier ones."""
+        scope = scope_of(self.spec, self._guards_of_state())
+        self._read_statements()
+        declarations = self._read_declarations(scope)
+        temporaries = self._types_of_temporaries(scope)
+        values = self._type_statements(scope, temporaries)
+        self._check(scope, declarations)
+        if self.findings.has_errors:
+            return Analysis(None, None, self.findings.all())
+        parsed = self._program(scope)
+        statements = tuple(replace(s, value=v) for s, v in zip(parsed.statements, values, strict=True))
+        symbols = tuple(replace(s, type=s.type or temporaries[s.name]) for s in parsed.symbols)
+        typed = replace(parsed, level=Level.TYPED, symbols=symbols, statements=statements)
+        untyped = tuple(replace(s, type=None) for s in parsed.symbols)
+        return Analysis(replace(parsed, symbols=untyped), typed, self.findings.all())
+
+    def _guard(self, text: Text | None) -> Guard:
+        """The guard of a ``when``; where it can't be read (which is reported), as if there were none."""
+        if text is None:
+            return self.always
+        guard = read_guard(text, self.options, self.declared, self.findings)
+        if guard is None:
+            self.opaque.add("")  # what is used when isn't known
+            return self.always
+        if (text, guard) not in self.whens or all(t.location != text.location for t, _ in self.whens):
+            self.whens.append((text, guard))
+        return guard
+
+    def _guards_of_state(self) -> dict[str, Guard]:
+        return {state.name: self._guard(state.when) for state in self.spec.state}
+
+    def _read_statements(self) -> None:
+        for statement in self.spec.update:
+            guard = self._guard(statement.when)
+            equation = read_equation(statement.equation, self.findings)
+            if equation is None:
+                self.opaque.add(target_of(statement.equation) or "")
+            else:
+                self.lines.append(Line(statement.equation, equation, guard))
+
+    def _read_declarations(self, scope: Scope) -> _Declarations:
+        result = _Declarations()
+        for option in self.spec.options:
+            if isinstance(option.default, Text):
+                default = self._scalar(option.default, scope, (Role.HYPERPARAMETER,), condition=True)
+                if default is not None:
+                    result.derived[option.name] = default
+        for state in self.spec.state:
+            if isinstance(state.init, Text) and state.init.text != COPY_OF_PARAM:
+                initial = self._scalar(state.init, scope, _SETTINGS, condition=False)
+                if initial is not None:
+                    result.initial.append(initial)
+        for constraint in self.spec.constraints:
+            that = self._scalar(constraint.that, scope, _SETTINGS, condition=True)
+            when = None
+            if constraint.when is not None:
+                when = self._scalar(constraint.when, scope, _SETTINGS, condition=True)
+                if when is None:
+                    continue
+            if that is not None:
+                result.constraints.append((constraint.that, that, when))
+        return result
+
+    def _scalar(
+        self, text: Text, scope: Scope, roles: Collection[Role], *, condition: bool
+    ) -> Expression | None:
+        """A condition or a number over settings; None if something is wrong with it."""
+        expression = read_expression(text, self.findings)
+        if expression is None:
+            self.opaque.add("")
+            return None
+        checks.check_constants(text, expression, self.findings)
+        typer = Typer(text, {}, self.findings, lambda node, text: None)
+        typed = _type_scalar(text, expression, scope, roles, self.findings)
+        fits = typer.condition(typed, "this") if condition else typer.number(typed, "this")
+        return typed if fits else None
+
+    def _types_of_temporaries(self, scope: Scope) -> dict[str, Type | None]:
+        """The type of each temporary over all its assignments: the least that holds them all."""
+        found: dict[str, Type | None] = {
+            line.equation.target: None for line in self.lines if line.equation.target not in scope.symbols
+        }
+        types = scope.types
+        changed = True
+        while changed:
+            changed = False
+            for line in self.lines:
+                target = line.equation.target
+                if target not in found:
+                    continue
+                typer = Typer(line.text, {**types, **found}, Findings(), lambda node, text: None)
+                both = join(found[target], typer.visit(line.equation.value).type)
+                if both is not None and both != found[target]:
+                    found[target], changed = both, True
+        return found
+
+    def _type_statements(self, scope: Scope, temporaries: dict[str, Type | None]) -> list[Expression]:
+        types = {**dict.fromkeys(self.opaque), **scope.types, **temporaries}
+        return [self._type_statement(line, scope, types) for line in self.lines]
+
+    def _type_statement(self, line: Line, scope: Scope, types: dict[str, Type | None]) -> Expression:
+        target, role = line.equation.target, scope.role(line.equation.target)
+        checks.check_constants(line.text, line.equation.value, self.findings)
+
+        def unknown(node: Name, text: Text) -> None:
+            assert node.location is not None
+            near = nearest(node.name, types)
+            if near is not None:
+                self.excused.add(near)
+            hint = instead_of_name(node.name, types)
+            self.findings.at("SG060", f"unknown name '{node.name}'", node.location, hint=hint, text=text)
+
+        value = Typer(line.text, types, self.findings, unknown).visit(line.equation.value)
+        place = line.equation.target_location
+        problem = problem_with_name(target) if role is Role.TEMPORARY else None
+        if role not in ASSIGNABLE:
+            message = f"{target} is {DESCRIPTIONS[role]}; it can't be assigned"
+            self.findings.at("SG061", message, place, text=line.text, hint="assign to a name of its own")
+        elif problem is not None:
+            message = f"'{target}' can't be the name of a temporary: {problem[1]}"
+            self.findings.at("SG063", message, place, text=line.text, hint="choose another name")
+        elif value.type is not None:
+            return self._fit(line, role, value, types[target])
+        return value
+
+    def _fit(self, line: Line, role: Role, value: Expression, type: Type | None) -> Expression:
+        """``value`` as the target takes it; what can't be is reported."""
+        assert value.type is not None
+        assert value.location is not None
+        target = line.equation.target
+        if type is not None and value.type.is_bool != type.is_bool:
+            if role is Role.TEMPORARY:
+                message = f"{target} is a condition in one place and a number in another"
+                self.findings.at(
+                    "SG084", message, line.equation.target_location, text=line.text, hint="use two names"
+                )
+            else:
+                self.findings.at(
+                    "SG080",
+                    f"{target} holds a number, but this is a condition",
+                    value.location,
+                    text=line.text,
+                    hint="where(condition, 1, 0) makes a number of it",
+                )
+        elif role is Role.SCALAR_STATE and value.type.is_element:
+            self.findings.at(
+                "SG085",
+                f"{target} is one number a tensor, but this has a value for each element",
+                value.location,
+                text=line.text,
+                hint="give the state the parameter's shape, or leave out param, grad and array state",
+            )
+        elif type is not None and type.is_element:
+            return rounded(value)
+        return value
+
+    def _check(self, scope: Scope, declarations: _Declarations) -> None:
+        findings, spec = self.findings, self.spec
+        allowed = checks.allowed_settings(
+            self.options, [(that, when) for _, that, when in declarations.constraints]
+        )
+        known = checks.ranges_of(spec)
+        checks.check_whens(self.whens, allowed, findings)
+        for option in spec.options:
+            if option.name in declarations.derived and isinstance(option.default, Text):
+                checks.check_derived(option.default, declarations.derived[option.name], known, findings)
+        for text, that, when in declarations.constraints:
+            checks.check_constraint(spec, text, that, when, declarations.derived, known, findings)
+        for line in self.lines:
+            checks.check_conditions(line.text, line.equation.value, line.guard & allowed, known, findings)
+        check_flow(spec, scope, self.lines, frozenset(self.opaque), allowed, findings)
+        if not self.opaque:
+            others = (*declarations.derived.values(), *declarations.initial)
+            checks.check_use(spec, scope, self.lines, others, frozenset(self.excused), allowed, findings)
+
+    def _program(self, scope: Scope) -> Program:
+        symbols = dict(scope.symbols)
+        statements = []
+        for line in self.lines:
+            target = line.equation.target
+            known = symbols.get(target)
+            if known is None:
+                place = line.equation.target_location
+                symbols[target] = Symbol(target, Role.TEMPORARY, line.guard, None, place)
+            elif known.role is Role.TEMPORARY:
+                symbols[target] = replace(known, guard=known.guard | line.guard)
+            source = " ".join(line.text.text.split())
+            statements.append(Assign(target, line.equation.value, line.guard, source, line.text.location))
+        return Program(self.spec.name, Level.PARSED, self.options, tuple(symbols.values()), tuple(statements))

@@ -8,12 +8,13 @@ accepts.
 
 from __future__ import annotations
 
-import keyword
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from solvergen.frontend.findings import Findings
+from solvergen.spec.names import PYTHON_KEYWORDS
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Text
@@ -122,9 +123,11 @@ def scan(text: Text, findings: Findings) -> tuple[Token, ...] | None:
         findings.add(
             "SG041",
             f"{len(source)} characters are too many for one equation; at most {MAX_LENGTH}",
-            text, 0, 1,
+            text,
+            0,
+            1,
             hint="name parts of it and compute them first",
-        )  # fmt: skip
+        )
         return None
     if not source.strip():
         findings.add("SG040", "there is nothing here", text, 0, len(source), hint="write an expression")
@@ -144,9 +147,11 @@ def scan(text: Text, findings: Findings) -> tuple[Token, ...] | None:
             findings.add(
                 "SG041",
                 f"more than {MAX_TOKENS} names, numbers and operators in one equation",
-                text, 0, 1,
+                text,
+                0,
+                1,
                 hint="name parts of it and compute them first",
-            )  # fmt: skip
+            )
             return None
     if not sound:
         return None
@@ -157,7 +162,13 @@ def _next(text: Text, position: int, findings: Findings) -> tuple[Token | None, 
     """The token at ``position`` (None if there is none), where to go on, and whether all was well."""
     source = text.text
     if match := _STRING.match(source, position):
-        findings.add("SG048", "a string in an equation", text, *match.span(), hint="values are numbers; names need no quotes")
+        findings.add(
+            "SG048",
+            "a string in an equation",
+            text,
+            *match.span(),
+            hint="values are numbers; names need no quotes",
+        )
         return None, match.end(), False
     if match := _NUMBERISH.match(source, position):
         return _number(text, match, findings)
@@ -179,13 +190,28 @@ def _next(text: Text, position: int, findings: Findings) -> tuple[Token | None, 
         after = _NAME.match(source, position + 1)
         end = after.end() if after else position + 1
         findings.add(
-            "SG050", f"`{source[position:end]}`: values have no attributes", text, position, end,
+            "SG050",
+            f"`{source[position:end]}`: values have no attributes",
+            text,
+            position,
+            end,
             hint="functions go by their bare names, such as sqrt(x)",
-        )  # fmt: skip
+        )
         return None, end, False
     if character in "[]{}":
-        message = "there are no subscripts or lists in equations" if character in "[]" else "there are no braces in equations"
-        findings.add("SG050", message, text, position, position + 1, hint="an equation speaks of one element at a time; group with ( )")
+        message = (
+            "there are no subscripts or lists in equations"
+            if character in "[]"
+            else "there are no braces in equations"
+        )
+        findings.add(
+            "SG050",
+            message,
+            text,
+            position,
+            position + 1,
+            hint="an equation speaks of one element at a time; group with ( )",
+        )
         return None, position + 1, False
     word = _FOREIGN_WORD.match(source, position)
     return _foreign_character(text, position, word.end() if word else position + 1, findings)
@@ -194,40 +220,75 @@ def _next(text: Text, position: int, findings: Findings) -> tuple[Token | None, 
 def _number(text: Text, match: re.Match[str], findings: Findings) -> tuple[Token | None, int, bool]:
     written, (start, end) = match[0], match.span()
     if len(written) > MAX_NUMBER:
-        findings.add("SG041", f"a number of {len(written)} characters; at most {MAX_NUMBER}", text, start, end, hint="write it with an exponent: 1e300")
+        findings.add(
+            "SG041",
+            f"a number of {len(written)} characters; at most {MAX_NUMBER}",
+            text,
+            start,
+            end,
+            hint="write it with an exponent: 1e300",
+        )
         return None, end, False
     if not _NUMBER.match(written):
         return _malformed(text, written, start, end, findings)
     if re.match(r"0[0-9]+\Z", written):
         hint = f"write {written.lstrip('0') or '0'}"
-        findings.add("SG045", f"`{written}`: a whole number doesn't begin with 0", text, start, end, hint=hint)
+        findings.add(
+            "SG045", f"`{written}`: a whole number doesn't begin with 0", text, start, end, hint=hint
+        )
         return None, end, False
     value = float(written)
     if value == float("inf"):
-        findings.add("SG046", f"`{written}` is too large for a double", text, start, end, hint="the largest is about 1.8e308")
+        findings.add(
+            "SG046",
+            f"`{written}` is too large for a double",
+            text,
+            start,
+            end,
+            hint="the largest is about 1.8e308",
+        )
         return None, end, False
     if value == 0 and re.search(r"[1-9]", re.split("[eE]", written)[0]):
-        findings.add("SG046", f"`{written}` is too small for a double: it would be 0", text, start, end, hint="the smallest is about 4.9e-324")
+        findings.add(
+            "SG046",
+            f"`{written}` is too small for a double: it would be 0",
+            text,
+            start,
+            end,
+            hint="the smallest is about 4.9e-324",
+        )
         return None, end, False
     return Token("number", written, start, end), end, True
 
 
 def _malformed(text: Text, written: str, start: int, end: int, findings: Findings) -> tuple[None, int, bool]:
     glued = re.match(r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)([A-Za-z_][A-Za-z0-9_]*)\Z", written)
+    hint: str | None
     if re.match(r"0[xXoObB]", written):
         message, hint = f"`{written}`: numbers are decimal", "write it in decimal"
-        try:
+        with contextlib.suppress(ValueError):
             hint = f"write {int(written, 0)}"
-        except ValueError:
-            pass
     elif re.fullmatch(r"[0-9_.eE+-]+", written) and "_" in written:
         message, hint = f"`{written}`: no underscores in numbers", f"write {written.replace('_', '')}"
     elif glued and glued[2] in ("j", "J"):
-        message, hint = f"`{written}`: there are no complex numbers", f"write {glued[1]}*j for a product with a name j"
+        message, hint = (
+            f"`{written}`: there are no complex numbers",
+            f"write {glued[1]}*j for a product with a name j",
+        )
     elif glued and glued[2] in ("f", "F", "l", "L", "d", "u"):
-        message, hint = f"`{written}`: numbers have no suffix", f"write {glued[1]}; an element's type decides how it is computed"
+        message, hint = (
+            f"`{written}`: numbers have no suffix",
+            f"write {glued[1]}; an element's type decides how it is computed",
+        )
     elif glued:
-        findings.add("SG047", f"an operator is missing in `{written}`", text, start, end, hint=f"write {glued[1]}*{glued[2]}")
+        findings.add(
+            "SG047",
+            f"an operator is missing in `{written}`",
+            text,
+            start,
+            end,
+            hint=f"write {glued[1]}*{glued[2]}",
+        )
         return None, end, False
     else:
         message, hint = f"`{written}` is not a number", "write it like 0.5, 3 or 1e-8"
@@ -239,7 +300,7 @@ def _word(text: Text, match: re.Match[str], findings: Findings) -> tuple[Token |
     word, (start, end) = match[0], match.span()
     if word in _WORD_OPERATORS:
         return Token("word", word, start, end), end, True
-    if keyword.iskeyword(word):
+    if word in PYTHON_KEYWORDS:
         message = f"`{word}` is a reserved word and can't be a name"
         findings.add("SG049", message, text, start, end, hint=_KEYWORD_HINTS.get(word, "choose another name"))
         return None, end, False
@@ -258,6 +319,7 @@ def _foreign_operator(text: Text, match: re.Match[str], findings: Findings) -> t
 def _foreign_character(text: Text, start: int, end: int, findings: Findings) -> tuple[None, int, bool]:
     written = text.text[start:end]
     instead = _INSTEAD_OF_CHARACTER.get(written[0])
+    hint: str | None
     if instead is not None:
         end, written = start + 1, written[0]
         hint = f"write {instead}"
@@ -298,7 +360,12 @@ def check_order(text: Text, tokens: tuple[Token, ...], findings: Findings) -> bo
         frame = frames[-1]
         if token.text == "=" and token.kind == "operator":
             if frame.call:
-                return offend("SG055", "arguments go by position, not by name", token, "leave out what is before the `=`")
+                return offend(
+                    "SG055",
+                    "arguments go by position, not by name",
+                    token,
+                    "leave out what is before the `=`",
+                )
             return offend("SG053", "an `=` inside an expression", token, "equal is written `==`")
         if wants_operand:
             if token.kind in ("number", "name"):
@@ -309,10 +376,20 @@ def check_order(text: Text, tokens: tuple[Token, ...], findings: Findings) -> bo
                     return offend("SG052", "nothing between the parentheses", token)
                 frames.append(_Frame(token, call=False))
                 if len(frames) - 1 > MAX_PARENTHESES:
-                    return offend("SG042", f"parentheses nest more than {MAX_PARENTHESES} deep", token, "name parts of it and compute them first")
+                    return offend(
+                        "SG042",
+                        f"parentheses nest more than {MAX_PARENTHESES} deep",
+                        token,
+                        "name parts of it and compute them first",
+                    )
             elif token.text in _PREFIX:
                 if token.text == "not" and before is not None and before.text in _BINARY - {"and", "or"}:
-                    return offend("SG052", f"`not` right after `{before.text}`", token, "put it in parentheses: (not ...)")
+                    return offend(
+                        "SG052",
+                        f"`not` right after `{before.text}`",
+                        token,
+                        "put it in parentheses: (not ...)",
+                    )
                 signs += 1
                 if signs > MAX_SIGNS:
                     return offend("SG042", f"more than {MAX_SIGNS} signs in a row", token)
@@ -322,17 +399,29 @@ def check_order(text: Text, tokens: tuple[Token, ...], findings: Findings) -> bo
             wants_operand = True
         elif token.text == "if":
             if frame.conditional is not None:
-                return offend("SG052", "an `if` inside the condition of another", token, "put the inner one in parentheses")
+                return offend(
+                    "SG052",
+                    "an `if` inside the condition of another",
+                    token,
+                    "put the inner one in parentheses",
+                )
             frame.conditional, wants_operand = token, True
         elif token.text == "else":
             if frame.conditional is None:
                 return offend("SG052", "an `else` without its `if`", token, "write `a if condition else b`")
             frame.conditional, wants_operand = None, True
         elif token.text in (",", ")") and frame.conditional is not None:
-            return offend("SG052", "an `if` without its `else`", frame.conditional, "write `a if condition else b`")
+            return offend(
+                "SG052", "an `if` without its `else`", frame.conditional, "write `a if condition else b`"
+            )
         elif token.text == ",":
             if not frame.call:
-                return offend("SG057", "a comma outside a function's arguments", token, "an equation has one value; numbers have a point: 0.5")
+                return offend(
+                    "SG057",
+                    "a comma outside a function's arguments",
+                    token,
+                    "an equation has one value; numbers have a point: 0.5",
+                )
             wants_operand = True
         elif token.text == ")":
             if frame.opening is None:
@@ -343,27 +432,45 @@ def check_order(text: Text, tokens: tuple[Token, ...], findings: Findings) -> bo
                 return offend("SG055", f"`{before.text}` is called without arguments", before)
             frames.append(_Frame(token, call=True))
             if len(frames) - 1 > MAX_PARENTHESES:
-                return offend("SG042", f"parentheses nest more than {MAX_PARENTHESES} deep", token, "name parts of it and compute them first")
+                return offend(
+                    "SG042",
+                    f"parentheses nest more than {MAX_PARENTHESES} deep",
+                    token,
+                    "name parts of it and compute them first",
+                )
             wants_operand = True
         else:
             assert before is not None
             hint = "a product needs its `*`" if token.text != "not" else None
-            return offend("SG047", f"an operator is missing between `{before.text}` and `{token.text}`", token, hint)
+            return offend(
+                "SG047", f"an operator is missing between `{before.text}` and `{token.text}`", token, hint
+            )
         before = token
     assert before is not None
     frame = frames[-1]
     if wants_operand:
         return offend("SG052", f"something is missing after `{before.text}`", before)
     if frame.conditional is not None:
-        return offend("SG052", "an `if` without its `else`", frame.conditional, "write `a if condition else b`")
+        return offend(
+            "SG052", "an `if` without its `else`", frame.conditional, "write `a if condition else b`"
+        )
     if frame.opening is not None:
         return offend("SG051", "this `(` is never closed", frame.opening)
     return True
 
 
-def _missing_operand(text: Text, before: Token | None, token: Token, frame: _Frame, findings: Findings) -> bool:
+def _missing_operand(
+    text: Text, before: Token | None, token: Token, frame: _Frame, findings: Findings
+) -> bool:
     if frame.call and token.text in ("*", "**") and before is not None and before.text in ("(", ","):
-        findings.add("SG055", f"`{token.text}` before an argument", text, token.start, token.end, hint="write the arguments one by one")
+        findings.add(
+            "SG055",
+            f"`{token.text}` before an argument",
+            text,
+            token.start,
+            token.end,
+            hint="write the arguments one by one",
+        )
     elif token.text == ")" and frame.opening is None:
         findings.add("SG051", "this `)` closes nothing", text, token.start, token.end)
     elif before is None or before.text in ("(", ","):
