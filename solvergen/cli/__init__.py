@@ -1,10 +1,16 @@
-"""The command line: arguments and exit codes only."""
+"""The command line: arguments, exit codes and printing. What is done, others do.
+
+``main`` is the entry point; ``app`` holds the table of commands, one module each. Those modules import what
+they need when they are called, so that ``solvergen --help`` answers at once.
+"""
 
 from __future__ import annotations
 
+__all__ = ["main"]
+
 
 def main() -> None:
-    """Run the ``solvergen`` command."""
+    """Run ``solvergen`` with this process's arguments; never returns."""
     from solvergen.cli.app import run
 
     raise SystemExit(run())

@@ -1,0 +1,108 @@
+"""The table of commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from solvergen.cli import build, check, exit_codes, listing, new, schema, show, snapshot, verify
+from solvergen.cli.console import print_error
+from solvergen.errors import CompilerBug, SolvergenError
+
+EPILOG = (
+    "Exit codes: 0 all is well; 1 findings (an invalid spec, drift, a disagreement, a file in the way); "
+    "2 wrong usage; 3 a bug in solvergen."
+)
+
+
+@dataclass
+class Settings:
+    """What the options before the command's name say; filled in while they are read."""
+
+    debug: bool = False
+
+
+app = typer.Typer(
+    name="solvergen",
+    help="Compile optimizers: equations in YAML become fused kernels, a NumPy reference and snapshots.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("build")(build.build)
+app.command("check")(check.check)
+app.command("show")(show.show)
+app.command("list")(listing.list_optimizers)
+app.command("new")(new.new)
+app.command("verify")(verify.verify)
+app.command("schema")(schema.schema)
+app.add_typer(snapshot.app, name="snapshot")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from solvergen import __version__
+
+        typer.echo(f"solvergen {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global_options(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show Python's traceback of an error.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    context.obj.debug = debug
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line (default: this process's) and return its exit code.
+
+    Errors are printed to stderr as sentences. With ``--debug`` they are raised instead.
+    """
+    settings = Settings()
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="solvergen", obj=settings)
+    except SystemExit as exit_:
+        return _code(exit_)
+    except Exception as error:
+        if settings.debug:
+            raise
+        return _report(error)
+    raise AssertionError("typer's applications end in SystemExit")
+
+
+def _code(exit_: SystemExit) -> int:
+    return (
+        exit_.code if isinstance(exit_.code, int) else exit_codes.OK if exit_.code is None else exit_codes.BUG
+    )
+
+
+def _report(error: Exception) -> int:
+    if isinstance(error, SolvergenError) and not isinstance(error, CompilerBug):
+        print_error(error)
+        return exit_codes.FINDINGS
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename is not None else ""
+        print(f"solvergen: {where}{error.strerror or error}", file=sys.stderr)
+        return exit_codes.FINDINGS
+    kind = "" if isinstance(error, CompilerBug) else f"{type(error).__name__}: "
+    print(
+        f"solvergen: {kind}{error}\n"
+        "This is a bug in solvergen, not a mistake of yours. Please report it with the spec, the command, "
+        "and what `solvergen --debug COMMAND ...` prints.",
+        file=sys.stderr,
+    )
+    return exit_codes.BUG

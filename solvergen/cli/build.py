@@ -1,0 +1,94 @@
+"""``solvergen build``: from specs to a package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from solvergen.cli import exit_codes, specs
+from solvergen.cli.console import print_code, print_json, print_note, progress
+
+if TYPE_CHECKING:
+    from solvergen.output import Comparison
+
+
+def build(
+    paths: specs.Paths = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the generated package.")] = Path(
+        "generated"
+    ),
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Write nothing; show how the folder differs, and exit with 1 if it does."
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files that were edited by hand or aren't solvergen's.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Say what was done as JSON.")] = False,
+) -> None:
+    """Compile specs into an importable package.
+
+    The package holds exactly the optimizers of the specs given: what an earlier build wrote and this one
+    doesn't is removed. Only files whose content changes are written.
+    """
+    from solvergen import compiler, output
+
+    if check and force:
+        raise typer.BadParameter(
+            "--check writes nothing, so there is nothing to force", param_hint="'--force'"
+        )
+    with progress("compiling") as report:
+        tree = compiler.build(specs.own(paths), progress=report)
+    if check:
+        comparison = output.compare(out, tree)
+        _print_drift(comparison, as_json)
+        if comparison.differs:
+            raise typer.Exit(exit_codes.FINDINGS)
+        return
+    comparison = output.write(out, tree, force=force)
+    if as_json:
+        print_json(_as_json(comparison))
+        return
+    for word in ("created", "changed", "removed"):
+        for path in getattr(comparison, word):
+            print(f"{word:8}{out / path}")
+    print_note(_sentence(comparison))
+
+
+def _print_drift(comparison: Comparison, as_json: bool) -> None:
+    from solvergen.output import unified_diff
+
+    if as_json:
+        print_json({**_as_json(comparison), "diff": unified_diff(comparison)})
+    elif comparison.differs:
+        print_code(unified_diff(comparison), "diff")
+        count = len(comparison.created) + len(comparison.changed) + len(comparison.removed)
+        print(
+            f"solvergen: {comparison.folder} is not what its specs say: {count} files differ. "
+            "Run `solvergen build` without --check to bring it up to date.",
+            file=sys.stderr,
+        )
+    else:
+        print_note(f"{comparison.folder} is up to date.")
+
+
+def _as_json(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "folder": str(comparison.folder),
+        "created": list(comparison.created),
+        "changed": list(comparison.changed),
+        "removed": list(comparison.removed),
+        "unchanged": list(comparison.unchanged),
+    }
+
+
+def _sentence(comparison: Comparison) -> str:
+    counts = [
+        (len(getattr(comparison, word)), word) for word in ("created", "changed", "removed", "unchanged")
+    ]
+    return f"{comparison.folder}: " + ", ".join(f"{count} {word}" for count, word in counts if count) + "."

@@ -1,0 +1,101 @@
+"""Printing: colours, tables and progress on a terminal; plain lines in a pipe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from solvergen.errors import Diagnostic, SolvergenError
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console that breaks no line of a pipe and reads no markup in what it is given."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def print_json(content: Any) -> None:
+    """Print ``content`` as one JSON document on stdout."""
+    print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_note(text: str) -> None:
+    """Print a sentence for people on stderr; nothing unless somebody is watching it."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def print_error(error: SolvergenError) -> None:
+    """Print what is wrong on stderr; of a spec every finding."""
+    from solvergen.errors import SpecError
+
+    if isinstance(error, SpecError):
+        print_diagnostics(error.diagnostics)
+    else:
+        print(f"solvergen: {error}", file=sys.stderr)
+
+
+def print_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+    """Print findings about specs on stderr, each with its line and a caret."""
+    from solvergen.spec.report import format_diagnostics
+
+    if diagnostics:
+        print(format_diagnostics(tuple(diagnostics)), file=sys.stderr)
+
+
+def print_code(text: str, language: str) -> None:
+    """Print a program text, coloured on a terminal and byte for byte in a pipe."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        return
+    from rich.syntax import Syntax
+
+    console().print(Syntax(text, language, theme="ansi_dark", background_color="default"), soft_wrap=True)
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
+    """Print a table on stdout: drawn on a terminal, tab-separated in a pipe. Columns ``numbers`` go right."""
+    if not sys.stdout.isatty():
+        for row in (heads, *rows):
+            print("\t".join(row))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for head in heads:
+        table.add_column(head, justify="right" if head in numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table, soft_wrap=False)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on stderr while the block runs; call it with (what is at work, how many are done, of how many).
+
+    Shown only to a terminal.
+    """
+    if not sys.stderr.isatty():
+        yield lambda name, done, total: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} {task.fields[name]}"),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, name="", total=None)
+
+        def report(name: str, done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, name=name)
+
+        yield report

@@ -1,0 +1,44 @@
+"""``solvergen list``: which optimizers there are, and what each costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from solvergen.cli import specs
+from solvergen.cli.console import print_json, print_note, print_table
+
+HEADS = ("optimizer", "class", "state", "moved", "passes", "summary", "source")
+
+
+def list_optimizers(
+    folder: specs.Folder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """List optimizers and what each costs.
+
+    state and moved are bytes for each float32 parameter under the default options: what the optimizer
+    keeps, and what a step reads and writes in all.
+    """
+    from solvergen import compiler
+
+    summaries = compiler.summarise([specs.folder_or_shipped(folder)])
+    if as_json:
+        print_json([asdict(summary) for summary in summaries])
+        return
+    rows = [
+        (
+            summary.name,
+            summary.class_name,
+            str(summary.state_bytes),
+            str(summary.moved_bytes),
+            str(summary.passes),
+            summary.summary,
+            str(summary.source),
+        )
+        for summary in summaries
+    ]
+    print_table(HEADS, rows, numbers=("state", "moved", "passes"))
+    print_note("state, moved: bytes for each float32 parameter, under the default options")

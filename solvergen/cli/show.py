@@ -1,0 +1,41 @@
+"""``solvergen show``: one spec at any stage of its way to the kernels."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from solvergen.cli import specs
+from solvergen.cli.console import print_code, print_json
+
+# How a terminal colours each stage; a stage that is missing here prints as it is.
+LANGUAGES = {"sympy": "python", "latex": "latex", "cuda": "cuda", "cpu": "c", "numpy": "python"}
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="Name of a spec, or a path to one.", show_default=False)],
+    stage: Annotated[
+        str,
+        typer.Option(
+            "--stage",
+            "-s",
+            help="parsed, typed, optimised or scheduled IR; sympy or latex; cuda, cpu or numpy text.",
+        ),
+    ] = "scheduled",
+    folder: specs.Folder = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print name, stage, file and text as JSON.")
+    ] = False,
+) -> None:
+    """Print one spec at one stage of its compilation."""
+    path = specs.find(name, specs.folder_or_shipped(folder))
+    from solvergen import compiler
+
+    if stage not in compiler.STAGES:
+        raise specs.unknown("stage", stage, compiler.STAGES, hint="'--stage'")
+    text = compiler.show(path, stage)
+    if as_json:
+        print_json({"name": name, "file": path.as_posix(), "stage": stage, "text": text})
+    else:
+        print_code(text, LANGUAGES.get(stage, "text"))
