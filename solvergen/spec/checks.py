@@ -158,7 +158,9 @@ def check_option_defaults(tree: Mapping, source: Source) -> _Findings:
             if word in _SWITCH_WORDS or word in ("true", "false"):
                 meant = "true" if word in ("y", "yes", "on", "true") else "false"
                 where = f"options.{shorten(key.text.text)}.default"
-                message = f"{where} must be true, false or a condition, not the text '{default.value.strip()}'"
+                message = (
+                    f"{where} must be true, false or a condition, not the text '{default.value.strip()}'"
+                )
                 yield _found(source, "SG012", message, default.location, f"write {meant}, without quotes")
 
 

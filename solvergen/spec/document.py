@@ -63,7 +63,9 @@ class ReferenceDocument(_Document):
     year: IntegerOrText | None = Field(default=None, description="Year of publication.")
     arxiv: Line | None = Field(default=None, description='arXiv identifier, in quotes: "1412.6980".')
     doi: Line | None = Field(default=None, description="Digital object identifier.")
-    url: Line | None = Field(default=None, description="Address, beginning with https:// or http://.")
+    url: Annotated[Line, WithJsonSchema({"type": "string", "pattern": r"^https?://\S+$"})] | None = Field(
+        default=None, description="Address, beginning with https:// or http://."
+    )
     note: Line | None = Field(default=None, description="Anything else: the venue, what it is cited for.")
 
 

@@ -34,22 +34,28 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
     return spec
 
 
-def read_specs(path: str | os.PathLike[str]) -> tuple[Spec, ...]:
-    """The specs in the folder ``path`` (its ``*.yaml`` and ``*.yml``, not those of folders below), by name.
+def read_specs(*paths: str | os.PathLike[str]) -> tuple[Spec, ...]:
+    """The specs in ``paths``, by name. A folder stands for its ``*.yaml`` and ``*.yml``, not those below it.
 
-    ``path`` may also be one file. Raises SpecError with everything that is wrong with any of them,
-    and if two want the same name or class name, or there is none.
+    Raises SpecError with everything that is wrong with any of them, and if two want the same name or
+    class name, or there is none. A file that is named twice is read once.
     """
     specs: list[Spec] = []
     diagnostics: list[Diagnostic] = []
-    files, problem = spec_files(path)
-    if problem is not None:
-        raise SpecError((problem,))
-    for file in files:
-        spec, found = examine(file)
-        diagnostics += found
-        if spec is not None:
-            specs.append(spec)
+    read: set[str] = set()
+    for path in paths:
+        files, problem = spec_files(path)
+        if problem is not None:
+            diagnostics.append(problem)
+        for file in files:
+            identity = os.path.realpath(file)
+            if identity in read:
+                continue
+            read.add(identity)
+            spec, found = examine(file)
+            diagnostics += found
+            if spec is not None:
+                specs.append(spec)
     diagnostics += check_folder(specs)
     if any(d.severity == "error" for d in diagnostics):
         raise SpecError(tuple(diagnostics))
@@ -59,7 +65,7 @@ def read_specs(path: str | os.PathLike[str]) -> tuple[Spec, ...]:
 def spec_files(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Diagnostic | None]:
     """The spec files that ``path``, a file or a folder, stands for, sorted; or what is wrong with it."""
     shown = _posix(path)
-    if not Path(path).is_dir():
+    if not os.path.isdir(path):
         return (shown,), None
     try:
         with os.scandir(path) as entries:

@@ -152,9 +152,7 @@ def _empty(what: str, location: Location, source: Source) -> Diagnostic:
     return Diagnostic("SG012", f"{what} has no value", location, hint, source.line_of(location))
 
 
-def _explain(
-    details: ErrorDetails, tree: Mapping, source: Source, missing: set[_Path]
-) -> Diagnostic | None:
+def _explain(details: ErrorDetails, tree: Mapping, source: Source, missing: set[_Path]) -> Diagnostic | None:
     """One of pydantic's errors in our words, at its place in the file."""
     kind = details["type"]
     path, node, key, deepest = _follow(tree, details["loc"])
