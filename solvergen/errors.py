@@ -76,6 +76,15 @@ class KernelBuildError(SolvergenError):
         super().__init__("\n".join(part for part in (message, log.strip(), source) if part))
 
 
+class NativeBuildError(KernelBuildError):
+    """The C compiler refused a kernel. ``command`` is the command line, ``kept`` the folder with the source."""
+
+    def __init__(self, message: str, *, log: str, command: str, kept: str) -> None:
+        self.command = command
+        self.kept = kept
+        super().__init__(f"{message}\n  command: {command}\n  source kept in: {kept}", log=log)
+
+
 class CacheWarning(UserWarning):
     """Compiled kernels can't be kept from one process to the next."""
 

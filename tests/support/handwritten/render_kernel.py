@@ -1,7 +1,7 @@
 """Renders `adam/kernel.c` from `templates/cpu/kernel.c.j2` with variables written by hand.
 
-The native runtime is tested with this kernel, so that its tests don't lean on the compile half.
-Run it from the repository's root after the template changes: `python tests/support/handwritten/render_kernel.py`.
+The native runtime is tested with this kernel, so that its tests don't lean on the compile half. Run
+it after the template changes: `python tests/support/handwritten/render_kernel.py`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,18 @@ PREAMBLE = """\
    Rendered from templates/cpu/kernel.c.j2 by tests/support/handwritten/render_kernel.py. */"""
 
 BODY = """\
-        // m = beta1*m + (1 - beta1)*grad
-        const sg_real m_new = beta1 * m + one_minus_beta1 * grad;
-        // v = beta2*v + (1 - beta2)*grad**2
-        const sg_real v_new = beta2 * v + one_minus_beta2 * (grad * grad);
+        // g = where(maximize, -grad, grad)
+#if SG_OPTION_maximize
+        const sg_real ascent = -grad;
+#else
+        const sg_real ascent = grad;
+#endif
+        // g = where(weight_decay != 0, g + weight_decay*param, g)
+        const sg_real g = decays != 0 ? ascent + weight_decay * param : ascent;
+        // m = beta1*m + (1 - beta1)*g
+        const sg_real m_new = beta1 * m + one_minus_beta1 * g;
+        // v = beta2*v + (1 - beta2)*g**2
+        const sg_real v_new = beta2 * v + one_minus_beta2 * (g * g);
 #if SG_OPTION_amsgrad
         // v_max = max(v_max, v)
         const sg_real v_max_new = v_max > v_new || v_max != v_max ? v_max : v_new;
@@ -36,6 +44,8 @@ BODY = """\
         const sg_real param_new = sg_round_param(param - lr * (m_new / correction1) / denom);"""
 
 SCALARS = (
+    "decays",
+    "weight_decay",
     "beta1",
     "one_minus_beta1",
     "beta2",
@@ -47,7 +57,9 @@ SCALARS = (
 )
 
 
-def _buffer(index: int, name: str, kind: str, *, guard: str | None = None, stored: bool = True) -> dict[str, Any]:
+def _buffer(
+    index: int, name: str, kind: str, *, guard: str | None = None, stored: bool = True
+) -> dict[str, Any]:
     return {
         "name": name,
         "index": index,
@@ -65,7 +77,7 @@ def _buffer(index: int, name: str, kind: str, *, guard: str | None = None, store
 
 
 def kernel() -> dict[str, Any]:
-    """The template's variables for adam with its option `amsgrad`."""
+    """The template's variables for adam with its options."""
     return {
         "preamble": PREAMBLE,
         "functions": [],

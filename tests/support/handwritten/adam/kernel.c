@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define SG_BUFFERS 5
-#define SG_SCALARS 8
+#define SG_SCALARS 10
 
 /* Storage types, chosen at compile time: 0 float32, 1 float64, 2 bfloat16, 3 float16. */
 #if !defined(SG_PARAM) || !defined(SG_GRAD)
@@ -156,14 +156,16 @@ static __attribute__((noinline)) void sg_run(
     sg_state *restrict sg_v_max_at,
 #endif
     const sg_real *restrict sg_row, int64_t sg_count) {
-    const sg_real beta1 = sg_row[0];
-    const sg_real one_minus_beta1 = sg_row[1];
-    const sg_real beta2 = sg_row[2];
-    const sg_real one_minus_beta2 = sg_row[3];
-    const sg_real correction2 = sg_row[4];
-    const sg_real eps = sg_row[5];
-    const sg_real lr = sg_row[6];
-    const sg_real correction1 = sg_row[7];
+    const sg_real decays = sg_row[0];
+    const sg_real weight_decay = sg_row[1];
+    const sg_real beta1 = sg_row[2];
+    const sg_real one_minus_beta1 = sg_row[3];
+    const sg_real beta2 = sg_row[4];
+    const sg_real one_minus_beta2 = sg_row[5];
+    const sg_real correction2 = sg_row[6];
+    const sg_real eps = sg_row[7];
+    const sg_real lr = sg_row[8];
+    const sg_real correction1 = sg_row[9];
     (void)sg_row;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
@@ -174,10 +176,18 @@ static __attribute__((noinline)) void sg_run(
         const sg_real v_max = sg_state_load(sg_v_max_at, sg_i);
 #endif
 
-        // m = beta1*m + (1 - beta1)*grad
-        const sg_real m_new = beta1 * m + one_minus_beta1 * grad;
-        // v = beta2*v + (1 - beta2)*grad**2
-        const sg_real v_new = beta2 * v + one_minus_beta2 * (grad * grad);
+        // g = where(maximize, -grad, grad)
+#if SG_OPTION_maximize
+        const sg_real ascent = -grad;
+#else
+        const sg_real ascent = grad;
+#endif
+        // g = where(weight_decay != 0, g + weight_decay*param, g)
+        const sg_real g = decays != 0 ? ascent + weight_decay * param : ascent;
+        // m = beta1*m + (1 - beta1)*g
+        const sg_real m_new = beta1 * m + one_minus_beta1 * g;
+        // v = beta2*v + (1 - beta2)*g**2
+        const sg_real v_new = beta2 * v + one_minus_beta2 * (g * g);
 #if SG_OPTION_amsgrad
         // v_max = max(v_max, v)
         const sg_real v_max_new = v_max > v_new || v_max != v_max ? v_max : v_new;

@@ -1,0 +1,231 @@
+"""The native backend: C kernels over host arrays, on several threads, all tensors in one call."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from solvergen.errors import BackendUnavailable, CompilerBug
+from solvergen.runtime import native
+from solvergen.runtime.backends.base import HostArray, LaunchPlan
+from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
+from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype, numpy_dtype
+from solvergen.runtime.native.build import load
+from solvergen.runtime.native.library import CHUNK, FiniteJob, Gather, Job, function_address, library
+
+CHUNK_SIZE = 1 << 14
+"""Elements of a chunk at most: small enough that threads end together, large enough that claiming one
+costs nothing beside it."""
+
+SMALL = 1 << 15
+"""A job with fewer elements is not worth waking a thread for."""
+
+TENSOR_COST = 64
+"""What a chunk costs besides its elements, in elements."""
+
+
+class CpuBackend(HostArrays):
+    """Compiles kernels for this machine and runs them on NumPy arrays.
+
+    Raises:
+        BackendUnavailable: there is no C compiler; the text says what to install.
+    """
+
+    name = "cpu"
+    table: Literal["kernel", "reference"] = "kernel"
+
+    def __init__(self) -> None:
+        reason = native.available()
+        if reason is not None:
+            raise BackendUnavailable(f"backend 'cpu': {reason}; or use backend='numpy'")
+
+    def prepare(self, plan: LaunchPlan) -> CpuLauncher:
+        """Compile the kernel or load it, and build the tables of pointers and chunks."""
+        return CpuLauncher(plan, load_kernel(plan))
+
+
+def load_kernel(plan: LaunchPlan) -> ctypes.CDLL:
+    """The kernel of a plan's definition for its dtypes and options."""
+    folder = Path(plan.definition.folder)
+    definitions = [
+        f"SG_PARAM={STORAGE_TYPES[plan.param_dtype].code}",
+        f"SG_GRAD={STORAGE_TYPES[plan.grad_dtype].code}",
+        *(f"SG_OPTION_{name}={int(plan.options[name])}" for name in plan.definition.option_names),
+    ]
+    return load({"kernel.c": (folder / "kernel.c").read_text(encoding="utf-8")}, definitions)
+
+
+class CpuLauncher:
+    """A kernel with its tables. Everything whose size depends on the tensors is allocated here, once."""
+
+    def __init__(self, plan: LaunchPlan, kernel: ctypes.CDLL) -> None:
+        self._library = library()
+        self._kernel = kernel  # keeps the code loaded
+        self._plan = plan
+        self._gradients: list[Any] | None = None
+        self._compute = compute_dtype(plan.param_dtype)
+        self._columns = max(1, len(plan.definition.table))
+        sizes = np.array([tensor.param.size for tensor in plan.tensors], np.int64)
+
+        # Pointers: param, gradient, states; 0 where a state doesn't exist.
+        n_buffers = 2 + len(plan.definition.array_states)
+        self._pointers = np.zeros((len(plan.tensors), n_buffers), np.uintp)
+        for row, tensor in zip(self._pointers, plan.tensors, strict=True):
+            row[0] = address_of(tensor.param)
+            row[2:] = [0 if state is None else address_of(state) for state in tensor.states]
+
+        self._chunks = chunk_table(sizes, CHUNK_SIZE)
+        self._units = unit_table(self._chunks["count"], CHUNK_SIZE)
+        helpers = self._library.helpers() if int(sizes.sum()) >= SMALL else 0
+        self._helpers = min(helpers, len(self._units) - 2)
+
+        self._job = Job(address_of(self._pointers), None, None, address_of(self._chunks))
+        self._launch_arguments = (
+            function_address(kernel.sg_kernel),
+            ctypes.addressof(self._job),
+            address_of(self._units),
+            len(self._units) - 1,
+            self._helpers,
+        )
+        self._rows: HostArray | None = None
+        self._table: HostArray | None = None
+
+        self._found = np.zeros(1, np.int32)
+        self._finite_job = FiniteJob(
+            address_of(self._pointers), address_of(self._chunks), n_buffers, address_of(self._found)
+        )
+        self._gather, self._gather_keeps = self._planned_gradients(sizes)
+        self._gather_arguments = (ctypes.byref(self._library.python), ctypes.byref(self._gather))
+
+    def _planned_gradients(self, sizes: HostArray) -> tuple[Gather, tuple[HostArray, ...]]:
+        """What the reader of gradients compares with, and the arrays that must live as long as it."""
+        plan = self._plan
+        self._grad_dtype = numpy_dtype(plan.grad_dtype)
+        itemsize = self._grad_dtype.itemsize
+        ndim = np.array([len(tensor.shape) for tensor in plan.tensors], np.int32)
+        shapes = np.array([length for tensor in plan.tensors for length in tensor.shape], np.int64)
+        nbytes = sizes * itemsize
+        buffers = [
+            array
+            for tensor in plan.tensors
+            for array in (tensor.param, *tensor.states)
+            if array is not None and array.size
+        ]
+        spans = sorted((address_of(array), address_of(array) + array.nbytes) for array in buffers)
+        starts = np.array([start for start, _ in spans], np.uint64)
+        ends = np.array([end for _, end in spans], np.uint64)
+        # The buffer protocol doesn't know bfloat16: where arrays can't be read directly, it goes as
+        # 16-bit words.
+        self._as_words = plan.grad_dtype == "bfloat16" and self._library.head == 0
+        if plan.grad_dtype == "bfloat16":
+            format_ = "H" if self._as_words else "\0"
+        else:
+            format_ = self._grad_dtype.char
+        keeps = (ndim, shapes, nbytes, starts, ends)
+        gather = Gather(
+            len(plan.tensors),
+            *(address_of(array) for array in keeps),
+            len(spans),
+            address_of(self._pointers) + self._pointers.itemsize,
+            self._pointers.shape[1],
+            itemsize,
+            itemsize,
+            id(self._grad_dtype),
+            self._library.head,
+            format_.encode(),
+        )
+        return gather, keeps
+
+    def bind(self, gradients: Sequence[object]) -> bool:
+        """Read the gradients' addresses if each is just what the plan expects."""
+        items = gradients if type(gradients) is list else list(gradients)
+        if len(items) != len(self._plan.tensors):
+            return False
+        self._gradients = None
+        if self._as_words:
+            if not all(type(g) in ARRAY_TYPES and g.dtype == self._grad_dtype for g in items):
+                return False
+            items = [g.view(np.uint16) for g in items]
+        while True:
+            stopped = self._library.gather(*self._gather_arguments, items)
+            if stopped < 0:
+                self._gradients = items
+                return True
+            # A bfloat16 array whose dtype is another object of the same meaning, or a memmap: the
+            # reader is given a view that it can read.
+            gradient = items[stopped]
+            if type(gradient) not in ARRAY_TYPES or gradient.dtype != self._grad_dtype or self._as_words:
+                return False
+            if type(gradient) is np.ndarray and gradient.dtype is self._grad_dtype:
+                return False
+            items = list(items)
+            items[stopped] = gradient.view(np.ndarray).view(self._grad_dtype)
+
+    def finite(self) -> bool:
+        """Whether all bound gradients are finite."""
+        self._check_bound()
+        self._found[0] = 0
+        function = self._library.finite[self._plan.grad_dtype]
+        self._library.run(function, ctypes.addressof(self._finite_job), *self._launch_arguments[2:])
+        return not self._found[0]
+
+    def launch(self, table: HostArray, rows: HostArray) -> None:
+        """Run the kernel over all tensors."""
+        self._check_bound()
+        if table is not self._table or rows is not self._rows:
+            self._use(table, rows)
+        self._library.run(*self._launch_arguments)
+
+    def release(self) -> None:
+        """Forget the gradients."""
+        self._gradients = None
+
+    def _use(self, table: HostArray, rows: HostArray) -> None:
+        """Point the job at these arrays, after checks: the kernel indexes without any."""
+        fits = (
+            table.dtype == self._compute
+            and table.ndim == 2
+            and table.shape[1] == self._columns
+            and table.flags.c_contiguous
+            and rows.dtype == np.int32
+            and rows.shape == (len(self._plan.tensors),)
+            and rows.flags.c_contiguous
+        )
+        if not fits:
+            raise CompilerBug(f"a table of {table.dtype}{table.shape} and rows of {rows.dtype}{rows.shape}")
+        self._table, self._rows = table, rows
+        self._job.table, self._job.rows = address_of(table), address_of(rows)
+
+    def _check_bound(self) -> None:
+        if self._gradients is None:
+            raise CompilerBug("a launch without bound gradients")
+
+
+def chunk_table(sizes: HostArray, chunk_size: int) -> HostArray:
+    """Runs of at most ``chunk_size`` elements that cover tensors of these sizes, in order.
+
+    Empty tensors have none.
+    """
+    counts = -(-sizes // chunk_size)
+    total = int(counts.sum())
+    chunks = np.zeros(total, CHUNK)
+    chunks["tensor"] = np.repeat(np.arange(len(sizes)), counts)
+    firsts = np.repeat(np.cumsum(counts) - counts, counts)
+    chunks["start"] = (np.arange(total) - firsts) * chunk_size
+    chunks["count"] = np.minimum(chunk_size, np.repeat(sizes, counts) - chunks["start"])
+    return chunks
+
+
+def unit_table(counts: HostArray, unit_size: int) -> HostArray:
+    """Where units of work begin, in chunks, and the number of chunks as the last entry.
+
+    A thread claims a unit at a time. Consecutive small chunks make one unit together.
+    """
+    costs = np.cumsum(counts.astype(np.int64) + TENSOR_COST)
+    unit = (costs - 1) // (unit_size + TENSOR_COST)
+    begins = np.flatnonzero(np.diff(unit, prepend=-1))
+    return np.append(begins, len(counts)).astype(np.int64)
