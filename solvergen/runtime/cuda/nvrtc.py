@@ -114,7 +114,8 @@ class Nvrtc:
         known = [c for c in self.capabilities if c < capability]
         if not known:
             raise BackendUnavailable(
-                f"the GPU has compute capability {capability / 10}; {self} starts at {self.capabilities[0] / 10}"
+                f"the GPU has compute capability {capability / 10}, {self} starts at "
+                f"{self.capabilities[0] / 10}"
             )
         return f"compute_{known[-1]}"
 

@@ -1,0 +1,223 @@
+"""The backend for NVIDIA GPUs: CuPy arrays, and any others on a GPU that can be seen as such."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from solvergen.errors import ArrayError, BackendUnavailable
+from solvergen.runtime.backends.base import Array, HostArray, LaunchPlan
+from solvergen.runtime.buffers import gradient_dtypes, type_name
+from solvergen.runtime.cuda import nvrtc
+from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavailable
+from solvergen.runtime.cuda.kernels import Kernels
+from solvergen.runtime.cuda.launch import CudaLauncher
+from solvergen.runtime.cuda.tables import WORD
+from solvergen.runtime.definition import Initial
+from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
+
+if TYPE_CHECKING:
+    import cupy
+
+
+class CudaBackend:
+    """See ``Backend``. Arrays are kept as ``cupy.ndarray``; those of other kinds as one over the same memory.
+
+    Work goes to CuPy's current stream of each array's GPU.
+
+    Raises:
+        BackendUnavailable: CuPy, NVRTC, a driver or a GPU is missing.
+    """
+
+    name = "cuda"
+    table: Literal["kernel", "reference"] = "kernel"
+
+    def __init__(
+        self, *, devices: Callable[[int], Device] | None = None, compiler: nvrtc.Nvrtc | None = None
+    ) -> None:
+        """Without arguments: the GPUs that CuPy sees, and the NVRTC of its version of CUDA."""
+        if devices is None:
+            problem = unavailable()
+            if problem is not None:
+                raise BackendUnavailable(f"backend 'cuda': {problem}")
+            devices = device
+        self._devices = devices
+        self._kernels = Kernels(compiler if compiler is not None else nvrtc.load(toolkit_major()))
+
+    def adopt(self, name: str, array: object) -> cupy.ndarray:
+        """Check a parameter: on a GPU, of a supported dtype, C-contiguous, aligned, writable.
+
+        Returns it as a ``cupy.ndarray`` over the same memory. Raises ArrayError.
+        """
+        what = f"parameter {name!r}"
+        if type(array).__module__.split(".")[0] in ("jax", "jaxlib"):
+            raise ArrayError(f"{what} is a JAX array, which can't change: pass a copy, cupy.array(x)")
+        if _is_read_only(array):
+            raise ArrayError(f"{what} is read-only, but is updated in place; pass a copy, cupy.array(x)")
+        checked = _seen(what, array)
+        if checked.dtype.name not in STORAGE_TYPES:
+            raise ArrayError(f"{what} has dtype {checked.dtype}; supported are {', '.join(STORAGE_TYPES)}")
+        if not checked.flags.c_contiguous:
+            raise ArrayError(
+                f"{what} is not C-contiguous (shape {checked.shape}, strides {checked.strides}); the update "
+                "is in place, so keep the parameter itself in a contiguous array and take views of that"
+            )
+        _check_alignment(what, checked)
+        return checked
+
+    def dtype_of(self, array: cupy.ndarray) -> str:
+        """Name of the storage type."""
+        name: str = array.dtype.name
+        return name
+
+    def span_of(self, array: cupy.ndarray) -> tuple[int, int]:
+        """The addresses ``[start, end)``; unique over all GPUs."""
+        start: int = array.data.ptr
+        return start, start + array.nbytes
+
+    def allocate(self, param: cupy.ndarray, init: Initial) -> cupy.ndarray:
+        """A state: the parameter's shape and compute type, filled with ``init``.
+
+        It begins as far from a 128-bit word as its parameter does, counted in elements, so that the
+        kernel finds words that begin in all buffers at once, also where parameters are views.
+        """
+        import cupy
+
+        home = self._devices(param.data.device_id)
+        dtype = compute_dtype(param.dtype.name)
+        offset = state_offset(param.data.ptr, param.dtype.itemsize, dtype.itemsize)
+        memory = home.allocate(param.size * dtype.itemsize + WORD)
+        state = cupy.ndarray(param.shape, dtype, memptr=memory + offset)
+        if not param.size:
+            return state
+        if init == "param" and param.dtype == dtype:
+            home.copy(state.data.ptr, param.data.ptr, state.nbytes)
+        elif init == "param":
+            self.copy_in(state, self.to_host(param).astype(dtype))
+        else:
+            with np.errstate(all="ignore"):
+                _fill(home, state, np.array([init], dtype))
+        return state
+
+    def to_host(self, array: cupy.ndarray) -> HostArray:
+        """A copy in host memory. Waits for the current stream."""
+        host = np.empty(array.shape, array.dtype)
+        if host.size:
+            self._devices(array.data.device_id).download(host.reshape(-1).view(np.uint8), array.data.ptr)
+        return host
+
+    def copy_in(self, array: cupy.ndarray, host: HostArray) -> None:
+        """Overwrite ``array``. Waits for the current stream."""
+        if array.size:
+            home = self._devices(array.data.device_id)
+            home.upload(array.data.ptr, np.ascontiguousarray(host).reshape(-1).view(np.uint8))
+            home.synchronize()
+
+    def check_gradient(self, name: str, param: cupy.ndarray, gradient: object) -> None:
+        """Raise ArrayError unless ``gradient`` can be read as the gradient of ``param``."""
+        what = f"the gradient of {name!r}"
+        checked = _seen(what, gradient)
+        allowed = gradient_dtypes(param.dtype.name)
+        if checked.dtype.name not in allowed:
+            raise ArrayError(
+                f"{what} has dtype {checked.dtype}; for a {param.dtype} parameter it must be "
+                f"{' or '.join(allowed)}"
+            )
+        if checked.shape != param.shape:
+            raise ArrayError(f"{what} has shape {checked.shape}, the parameter {param.shape}")
+        if checked.data.device_id != param.data.device_id:
+            raise ArrayError(
+                f"{what} is on GPU {checked.data.device_id}, the parameter on GPU {param.data.device_id}"
+            )
+        if not checked.flags.c_contiguous:
+            raise ArrayError(
+                f"{what} is not C-contiguous (shape {checked.shape}, strides {checked.strides}); pass "
+                "cupy.ascontiguousarray(gradient)"
+            )
+        _check_alignment(what, checked)
+        start, end = self.span_of(checked)
+        other_start, other_end = self.span_of(param)
+        if start < other_end and other_start < end:
+            raise ArrayError(
+                f"{what} shares memory with the parameter, which the step overwrites; pass a copy"
+            )
+
+    def prepare(self, plan: LaunchPlan) -> CudaLauncher:
+        """Compile the kernel, or take it from the cache; load it; build the tables.
+
+        Raises:
+            KernelBuildError: the kernel doesn't compile, or the driver refuses it.
+        """
+        return CudaLauncher(plan, self._devices, self._kernels, _view)
+
+
+def state_offset(param_address: int, param_itemsize: int, state_itemsize: int) -> int:
+    """Bytes from the last word boundary to a state's begin: as many elements as to its parameter's."""
+    elements = param_address % WORD // param_itemsize
+    return elements * state_itemsize % WORD
+
+
+def _fill(home: Device, state: cupy.ndarray, pattern: HostArray) -> None:
+    """Fill by copying what is there already, twice as much each time: exact bits, and no kernel of CuPy's."""
+    first = np.repeat(pattern, min(state.size, 4096)).view(np.uint8)
+    home.upload(state.data.ptr, first)
+    home.synchronize()  # `first` goes away
+    done = first.nbytes
+    while done < state.nbytes:
+        step = min(done, state.nbytes - done)
+        home.copy(state.data.ptr + done, state.data.ptr, step)
+        done += step
+
+
+@functools.cache
+def _array_type() -> type[Any]:
+    import cupy
+
+    return cupy.ndarray  # type: ignore[no-any-return]
+
+
+def _view(array: object) -> Array | None:
+    """``array`` as a ``cupy.ndarray`` over the same memory, or None if that can't be."""
+    try:
+        return _seen("", array)
+    except ArrayError:
+        return None
+
+
+def _seen(what: str, array: Any) -> cupy.ndarray:
+    """``array`` as a ``cupy.ndarray`` over the same memory. Raises ArrayError if that can't be."""
+    import cupy
+
+    if type(array) is _array_type():
+        return array
+    named = f"{what} is a {type_name(array)}"
+    if isinstance(array, (cupy.ndarray, np.ndarray, np.generic, int, float, list, tuple)):
+        advice = "a plain view" if isinstance(array, cupy.ndarray) else "cupy.asarray(x), and keep that"
+        raise ArrayError(f"{named}, not a cupy.ndarray; pass {advice}")
+    try:
+        if hasattr(array, "__dlpack__"):
+            return cupy.from_dlpack(array, copy=False)
+        if hasattr(array, "__cuda_array_interface__"):
+            return cupy.asarray(array)
+    except Exception as problem:  # whatever the exporting library raises: it says why it won't share
+        raise ArrayError(f"{named}, whose memory CuPy can't share: {problem}") from problem
+    raise ArrayError(f"{named}, which shares no GPU memory (neither DLPack nor __cuda_array_interface__)")
+
+
+def _is_read_only(array: object) -> bool:
+    if type(array) is _array_type():
+        return False
+    try:
+        return bool(array.__cuda_array_interface__["data"][1])  # type: ignore[attr-defined]
+    except Exception:  # it has none, or won't say; whether it can be shared at all is asked elsewhere
+        return False
+
+
+def _check_alignment(what: str, array: cupy.ndarray) -> None:
+    if array.size and array.data.ptr % array.dtype.itemsize:
+        raise ArrayError(
+            f"{what} is misaligned: its address is no multiple of its item size {array.dtype.itemsize}"
+        )

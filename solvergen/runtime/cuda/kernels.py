@@ -1,0 +1,64 @@
+"""From a definition's CUDA text to kernels loaded on a device, each once a process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from solvergen.errors import KernelBuildError
+from solvergen.runtime.cuda import nvrtc
+from solvergen.runtime.cuda.cache import compiled, key_of
+from solvergen.runtime.cuda.device import Device, Kernel
+from solvergen.runtime.dtypes import STORAGE_TYPES
+
+UPDATE = "sg_kernel"
+FINITE = "sg_finite"
+
+_FINITE_TEXT = Path(__file__).with_name("finite.cu")
+
+
+class Kernels:
+    """Compiles for, and loads on, any number of devices. Threads may share it."""
+
+    def __init__(self, compiler: nvrtc.Nvrtc) -> None:
+        self._compiler = compiler
+        self._loaded: dict[tuple[int, str], Kernel] = {}
+        self._lock = threading.Lock()
+
+    def update(
+        self, device: Device, folder: str, param_dtype: str, grad_dtype: str, options: Mapping[str, bool]
+    ) -> Kernel:
+        """The update of the generated package in ``folder``, for these storage types and options.
+
+        Raises:
+            KernelBuildError: its ``kernel.cu`` is missing, doesn't compile, or the driver refuses it.
+        """
+        defines = update_defines(param_dtype, grad_dtype, options)
+        return self._kernel(device, Path(folder) / "kernel.cu", defines, UPDATE)
+
+    def finite(self, device: Device, grad_dtype: str) -> Kernel:
+        """The kernel that looks for elements that aren't finite."""
+        return self._kernel(device, _FINITE_TEXT, {"SG_GRAD": STORAGE_TYPES[grad_dtype].code}, FINITE)
+
+    def _kernel(self, device: Device, path: Path, defines: Mapping[str, int], name: str) -> Kernel:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as problem:
+            raise KernelBuildError(f"the kernel can't be read: {problem}; build the specs again") from None
+        architecture = self._compiler.architecture_for(device.capability)
+        key = device.number, key_of(text, defines, architecture, self._compiler.version)
+        with self._lock:
+            if key not in self._loaded:
+                image = compiled(self._compiler, text, defines, architecture)
+                self._loaded[key] = device.load(image, name)
+            return self._loaded[key]
+
+
+def update_defines(param_dtype: str, grad_dtype: str, options: Mapping[str, bool]) -> dict[str, int]:
+    """The macros that an update's text is compiled with."""
+    return {
+        "SG_PARAM": STORAGE_TYPES[param_dtype].code,
+        "SG_GRAD": STORAGE_TYPES[grad_dtype].code,
+        **{f"SG_OPTION_{name}": int(value) for name, value in options.items()},
+    }

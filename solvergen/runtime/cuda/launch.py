@@ -1,0 +1,190 @@
+"""A prepared launch: the tables of the tensors on each GPU, and what happens in a step.
+
+A step writes the pointers and the scalars into page-locked memory, copies them to the GPU in one go and
+launches the kernel, all in the current stream. It waits for nothing: there are two sets of tables, and
+the set that is written was last used two steps ago.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from solvergen.runtime.backends.base import Array, HostArray, LaunchPlan
+from solvergen.runtime.cuda.device import Device
+from solvergen.runtime.cuda.kernels import Kernels
+from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS, Spans, chunks_of, lanes_of
+from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
+
+_facts = attrgetter("dtype", "shape", "data.device_id", "flags.c_contiguous")
+_address = attrgetter("data.ptr")
+
+
+class CudaLauncher:
+    """Tensors of equal dtypes and options, on one GPU or several. See ``Launcher``."""
+
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        devices: Callable[[int], Device],
+        kernels: Kernels,
+        view: Callable[[object], Array | None],
+    ) -> None:
+        """``view`` gives an array of any kind as a ``cupy.ndarray`` over the same memory, or None."""
+        self._view = view
+        self._grad_type = STORAGE_TYPES[plan.grad_dtype]
+        dtype = numpy_dtype(plan.grad_dtype)
+        numbers = [tensor.param.data.device_id for tensor in plan.tensors]
+        self._expected = [
+            (dtype, t.shape, number, True) for t, number in zip(plan.tensors, numbers, strict=True)
+        ]
+        self._array_types = {type(tensor.param) for tensor in plan.tensors}
+        self._sizes = np.array([tensor.param.size for tensor in plan.tensors], np.int64)
+        written = [a for t in plan.tensors for a in (t.param, *t.states) if a is not None]
+        # Addresses are unique over all GPUs, so one table serves.
+        self._written = Spans(
+            np.array([a.data.ptr for a in written], np.int64), np.array([a.nbytes for a in written], np.int64)
+        )
+        self._parts = [
+            (indices, _Part(plan, indices, devices(number), kernels))
+            for number in sorted(set(numbers))
+            for indices in [np.flatnonzero(np.array(numbers) == number)]
+        ]
+        self._gradients: tuple[Any, ...] = ()
+        self._pointers = np.zeros(len(numbers), np.int64)
+
+    def bind(self, gradients: Sequence[object]) -> bool:
+        """Remember the gradients if each is just what the plan expects."""
+        if not self._array_types.issuperset(map(type, gradients)):
+            viewed = [self._view(gradient) for gradient in gradients]
+            if any(gradient is None for gradient in viewed):
+                return False
+            gradients = viewed
+        if list(map(_facts, gradients)) != self._expected:
+            return False
+        pointers = np.fromiter(map(_address, gradients), np.int64, len(gradients))
+        itemsize = self._grad_type.itemsize
+        if (pointers[self._sizes > 0] % itemsize).any():
+            return False
+        if self._written.meet(pointers, self._sizes * itemsize).any():
+            return False
+        self._gradients = tuple(gradients)  # so that their memory isn't given to others before the step
+        self._pointers = pointers
+        return True
+
+    def finite(self) -> bool:
+        """Whether all bound gradients are finite. Reads them once and waits for the answer."""
+        answers = [part.finite(self._pointers[indices]) for indices, part in self._parts]
+        return all(answers)
+
+    def launch(self, table: HostArray, rows: HostArray) -> None:
+        """Start the update. Returns before it is done."""
+        for indices, part in self._parts:
+            part.launch(self._pointers[indices], table, rows[indices])
+
+    def release(self) -> None:
+        """Forget the gradients. Their memory may be used again in the stream's order."""
+        self._gradients = ()
+
+
+class _Part:
+    """The tensors of a plan that lie on one GPU."""
+
+    def __init__(self, plan: LaunchPlan, indices: HostArray, device: Device, kernels: Kernels) -> None:
+        tensors = [plan.tensors[i] for i in indices]
+        param, grad = STORAGE_TYPES[plan.param_dtype], STORAGE_TYPES[plan.grad_dtype]
+        self._device = device
+        self._kernels = kernels
+        self._grad_dtype = plan.grad_dtype
+        self._kernel = kernels.update(
+            device, plan.definition.folder, plan.param_dtype, plan.grad_dtype, plan.options
+        )
+        chunks = chunks_of([t.param.size for t in tensors], lanes_of((param.itemsize, grad.itemsize)))
+        self._n_chunks = len(chunks)
+        self._blocks = min(len(chunks), MAX_BLOCKS)
+        self._chunks = device.allocate(max(1, chunks.nbytes))
+        if self._n_chunks:
+            device.upload(self._chunks.ptr, chunks.view(np.uint8))
+            device.synchronize()  # the table is an ordinary array of ours that goes away
+        buffers = [(t.param, None, *t.states) for t in tensors]
+        self._pointers = np.array(
+            [[a.data.ptr if a is not None else 0 for a in row] for row in buffers], np.uint64
+        )
+        self._sets = [_TableSet(device), _TableSet(device)]
+        self._turn = 0
+
+    def launch(self, gradients: HostArray, table: HostArray, rows: HostArray) -> None:
+        if not self._n_chunks:
+            return
+        self._pointers[:, 1] = gradients
+        tables = self._sets[self._turn]
+        self._turn ^= 1
+        pointers, table_at, rows_at = tables.fill(self._pointers, table, rows)
+        arguments = (
+            np.uint64(pointers),
+            np.uint64(rows_at),
+            np.uint64(table_at),
+            np.uint64(self._chunks.ptr),
+            np.int64(self._n_chunks),
+        )
+        self._device.launch(self._kernel, self._blocks, THREADS, arguments)
+        tables.used()
+
+    def finite(self, gradients: HostArray) -> bool:
+        if not self._n_chunks:
+            return True
+        kernel = self._kernels.finite(self._device, self._grad_dtype)
+        tables = self._sets[self._turn]
+        found = np.zeros(1, np.int32)
+        pointers, found_at = tables.fill(gradients.astype(np.uint64), found)
+        arguments = (
+            np.uint64(pointers),
+            np.uint64(self._chunks.ptr),
+            np.int64(self._n_chunks),
+            np.uint64(found_at),
+        )
+        self._device.launch(kernel, self._blocks, THREADS, arguments)
+        tables.used()
+        self._device.download(found, found_at)
+        return not found[0]
+
+
+class _TableSet:
+    """A stretch of page-locked memory and its copy on the GPU, used by one launch at a time."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._event = device.event()
+        self._host = np.empty(0, np.uint8)
+        self._memory: Any = None
+
+    def fill(self, *tables: HostArray) -> list[int]:
+        """Put the tables into the GPU's memory, in stream order, and return the address of each."""
+        self._event.wait()  # the launch that used this memory last, two steps ago
+        offsets, end = [], 0
+        for table in tables:
+            offsets.append(end)
+            end += -(-table.nbytes // 16) * 16
+        if end > len(self._host):
+            capacity = max(end, 2 * len(self._host), 1024)
+            self._host = self._device.staging(capacity)
+            self._memory = self._device.allocate(capacity)
+        for offset, table in zip(offsets, tables, strict=True):
+            self._host[offset : offset + table.nbytes] = table.reshape(-1).view(np.uint8)
+        address = self._memory.ptr
+        self._device.upload(address, self._host[:end])
+        return [address + offset for offset in offsets]
+
+    def used(self) -> None:
+        """The launch that reads the tables has been given to the stream."""
+        self._event.record()
+
+    def __del__(self) -> None:
+        # The copy may still be under way when an optimizer is dropped right after a step. At the
+        # interpreter's end the driver may be gone already, and then nothing is under way.
+        with contextlib.suppress(Exception):
+            self._event.wait()

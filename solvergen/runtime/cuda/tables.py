@@ -1,0 +1,72 @@
+"""The tables that a launch hands to its kernel: chunks of tensors, pointers, rows of scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from solvergen.runtime.backends.base import HostArray
+
+THREADS = 256
+"""Threads of a block; the kernels' launch bounds say the same number."""
+
+MAX_BLOCKS = 2**31 - 1
+"""What a grid may have; beyond it blocks take several chunks."""
+
+WORD = 16
+"""Bytes of a vector access."""
+
+CHUNK = np.dtype([("tensor", np.int32), ("count", np.int32), ("start", np.int64)])
+"""One run of elements of one tensor: ``sg_chunk`` in the kernels."""
+
+_MANY_CHUNKS = 1 << 14
+_LARGEST_CHUNK = 1 << 30
+
+
+def lanes_of(itemsizes: Sequence[int]) -> int:
+    """Elements that a thread takes at once: 16 bytes of the narrowest buffer."""
+    return WORD // min(itemsizes)
+
+
+def chunks_of(sizes: Sequence[int], lanes: int) -> np.ndarray[Any, np.dtype[np.void]]:
+    """Cut tensors of these sizes into chunks, one a block.
+
+    Small enough to occupy the whole GPU, large enough that the table stays short: a chunk gives each
+    thread of a block one word, and is doubled while there are more than some 16 thousand. All but the
+    last of a tensor are a power of two long, so all begin alike relative to a word.
+    """
+    counts = np.asarray(sizes, np.int64)
+    length = THREADS * lanes
+    while length < _LARGEST_CHUNK and int(counts.sum()) > length * _MANY_CHUNKS:
+        length *= 2
+    per_tensor = -(-counts // length)
+    chunks = np.empty(int(per_tensor.sum()), CHUNK)
+    tensor = np.repeat(np.arange(len(counts)), per_tensor)
+    first = np.cumsum(per_tensor) - per_tensor
+    start = (np.arange(len(chunks)) - first[tensor]) * length
+    chunks["tensor"] = tensor
+    chunks["start"] = start
+    chunks["count"] = np.minimum(counts[tensor] - start, length)
+    return chunks
+
+
+class Spans:
+    """Address ranges that don't overlap one another, to be asked whether other ranges meet them."""
+
+    def __init__(self, starts: HostArray, sizes: HostArray) -> None:
+        """``starts`` and ``sizes`` in bytes; empty ranges meet nothing."""
+        used = sizes > 0
+        order = np.argsort(starts[used], kind="stable")
+        self._starts = starts[used][order]
+        self._ends = (starts + sizes)[used][order]
+
+    def meet(self, starts: HostArray, sizes: HostArray) -> HostArray:
+        """For each range, whether it shares a byte with any of these."""
+        if not len(self._starts):
+            return np.zeros(len(starts), np.bool_)
+        # The last of the ranges that begin before this one's end is the only one that need be looked at.
+        nearest = np.searchsorted(self._starts, starts + sizes, side="left") - 1
+        meets: HostArray = (nearest >= 0) & (self._ends[np.maximum(nearest, 0)] > starts) & (sizes > 0)
+        return meets
