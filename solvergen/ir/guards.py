@@ -26,10 +26,12 @@ class Guard:
 
     @classmethod
     def always(cls, options: tuple[str, ...]) -> Guard:
+        """Every setting."""
         return cls(options, (1 << (1 << len(options))) - 1)
 
     @classmethod
     def never(cls, options: tuple[str, ...]) -> Guard:
+        """No setting at all."""
         return cls(options, 0)
 
     @classmethod
@@ -40,10 +42,12 @@ class Guard:
 
     @property
     def is_always(self) -> bool:
+        """Does it hold in every setting?"""
         return self == Guard.always(self.options)
 
     @property
     def is_never(self) -> bool:
+        """Does it hold in none?"""
         return self.table == 0
 
     def __and__(self, other: Guard) -> Guard:
@@ -56,9 +60,11 @@ class Guard:
         return Guard(self.options, self.table ^ Guard.always(self.options).table)
 
     def implies(self, other: Guard) -> bool:
+        """Does ``other`` hold wherever this does?"""
         return self.table & ~other.table == 0
 
     def holds(self, setting: Mapping[str, bool]) -> bool:
+        """Does it hold in this setting of the options?"""
         index = sum(1 << j for j, name in enumerate(self.options) if setting[name])
         return bool(self.table >> index & 1)
 
@@ -97,9 +103,18 @@ class Guard:
 
     def _depends_on(self, name: str) -> bool:
         bit = 1 << self.options.index(name)
-        return any((self.table >> i & 1) != (self.table >> (i ^ bit) & 1) for i in range(1 << len(self.options)))
+        return any(
+            (self.table >> i & 1) != (self.table >> (i ^ bit) & 1) for i in range(1 << len(self.options))
+        )
 
-    def text(self, *, conjunction: str = " and ", disjunction: str = " or ", negation: str = "not ", name: str = "{}") -> str:
+    def text(
+        self,
+        *,
+        conjunction: str = " and ",
+        disjunction: str = " or ",
+        negation: str = "not ",
+        name: str = "{}",
+    ) -> str:
         """The guard as a formula, by default in Python's spelling; ``name`` formats an option."""
         if self.is_never:
             return "False"

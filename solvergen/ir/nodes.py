@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from solvergen.errors import Location
 from solvergen.ir.types import Type
@@ -24,14 +25,17 @@ class Expression:
     type: Type | None = None
     location: Location | None = field(default=None, compare=False, repr=False)
 
+    CHILDREN: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold expressions."""
+
     @property
     def operands(self) -> tuple[Expression, ...]:
-        return ()
+        """The expressions directly below this one, in order."""
+        return tuple(getattr(self, child) for child in self.CHILDREN)
 
     def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
         """The same node over other operands."""
-        assert not operands
-        return self
+        return replace(self, **dict(zip(self.CHILDREN, operands, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +60,7 @@ class Unary(Expression):
     op: str
     operand: Expression
 
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
-        return replace(self, operand=operands[0])
+    CHILDREN = ("operand",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +71,7 @@ class Binary(Expression):
     left: Expression
     right: Expression
 
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
-
-    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
-        return replace(self, left=operands[0], right=operands[1])
+    CHILDREN = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +82,7 @@ class Compare(Expression):
     left: Expression
     right: Expression
 
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
-
-    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
-        return replace(self, left=operands[0], right=operands[1])
+    CHILDREN = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +93,7 @@ class Logic(Expression):
     left: Expression
     right: Expression
 
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
-
-    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
-        return replace(self, left=operands[0], right=operands[1])
+    CHILDREN = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +105,11 @@ class Call(Expression):
 
     @property
     def operands(self) -> tuple[Expression, ...]:
+        """The arguments."""
         return self.args
 
     def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        """The same call of other arguments."""
         return replace(self, args=operands)
 
 
@@ -133,12 +119,7 @@ class Round(Expression):
 
     operand: Expression
 
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
-        return replace(self, operand=operands[0])
+    CHILDREN = ("operand",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +129,7 @@ class Stored(Expression):
     buffer: str
     operand: Expression
 
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.operand,)
-
-    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
-        return replace(self, operand=operands[0])
+    CHILDREN = ("operand",)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

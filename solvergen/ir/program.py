@@ -64,21 +64,38 @@ Statement = Assign
 
 
 @dataclass(frozen=True, slots=True)
+class Result:
+    """At the end ``buffer`` (or scalar state) holds the definition ``name``, where ``guard`` holds."""
+
+    buffer: str
+    name: str
+    guard: Guard
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
-    """An update rule. ``symbols`` come in the order of the spec: param, grad, state, hyperparameters,
-    t, options, then temporaries in order of first assignment."""
+    """An update rule.
+
+    ``symbols`` come in this order: param, grad, state, hyperparameters, t, options, then temporaries
+    in order of first assignment. ``results`` is empty until the program is in single-assignment form
+    (level OPTIMISED): there a buffer's name means its value before the update, every other target is
+    assigned once under any setting of the options, and ``results`` says what the buffers become.
+    """
 
     name: str
     level: Level
     options: tuple[str, ...]
     symbols: tuple[Symbol, ...]
     statements: tuple[Statement, ...]
+    results: tuple[Result, ...] = ()
 
     def symbol(self, name: str) -> Symbol:
+        """The symbol of that name; KeyError if there is none."""
         for symbol in self.symbols:
             if symbol.name == name:
                 return symbol
         raise KeyError(name)
 
     def with_role(self, *roles: Role) -> tuple[Symbol, ...]:
+        """Symbols of any of these roles, in order."""
         return tuple(s for s in self.symbols if s.role in roles)

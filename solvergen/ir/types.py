@@ -30,10 +30,12 @@ class Type:
 
     @property
     def is_element(self) -> bool:
+        """Is there one for each element?"""
         return self.rank is Rank.ELEMENT
 
     @property
     def is_bool(self) -> bool:
+        """Is it a condition?"""
         return self.kind is Kind.BOOL
 
     def __str__(self) -> str:

@@ -1,0 +1,1 @@
+"""From scheduled programs to text: printers of expressions, frozen contexts, strict templates."""

@@ -1,0 +1,178 @@
+"""The host program: ``scalars.py``, what is computed in float64 once a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from solvergen.emit.body import guarded_lines
+from solvergen.emit.identifiers import aliases
+from solvergen.emit.imports import import_line
+from solvergen.emit.number import python_number
+from solvergen.emit.prose import signature, string, tuple_text
+from solvergen.emit.python_printer import OF_THE_LIBRARY, PythonPrinter
+from solvergen.emit.reference import HELPERS
+from solvergen.emit.render import render
+from solvergen.emit.unit import Unit
+from solvergen.ir.guards import Guard
+from solvergen.ir.nodes import Expression, Logic, Number, Unary
+from solvergen.ir.program import Role
+from solvergen.spec.model import COPY_OF_PARAM
+
+INITIAL = "Initial"
+"""The runtime's type of an initial value."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionContext:
+    """One function of ``scalars.py``: the lines of its head, what it does, the lines of its body."""
+
+    signature: tuple[str, ...]
+    doc: str
+    body: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostContext:
+    """All that ``package/scalars.py.j2`` places."""
+
+    name: str
+    source: str
+    template: str
+    imports: tuple[str, ...]
+    functions: tuple[FunctionContext, ...]
+
+
+def host_text(unit: Unit) -> str:
+    """``scalars.py`` of ``unit``."""
+    template = "package/scalars.py.j2"
+    taken = (
+        {s.name for s in unit.optimised.symbols} | {a.target for a in unit.schedule.host} | {"row", "state"}
+    )
+    other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), INITIAL), taken)
+    printer = PythonPrinter(other, frozenset(unit.typed.options), floats=True)
+    hyperparameters = [f"{s.name}: float" for s in unit.typed.with_role(Role.HYPERPARAMETER)]
+    options = [f"{name}: bool" for name in unit.typed.options]
+    functions = (
+        _options_of(unit, hyperparameters, printer),
+        _constraints(unit, hyperparameters + options, printer),
+        _active_state(unit, options),
+        _initial_state(unit, hyperparameters + options, printer, other[INITIAL]),
+        _scalars(unit, hyperparameters + options, printer),
+    )
+    imports = (
+        import_line("solvergen.runtime.definition", (INITIAL,), other),
+        import_line("solvergen.runtime.scalars", printer.helpers, other),
+        import_line("..functions", printer.functions, other),
+    )
+    context = HostContext(unit.spec.name, unit.source, template, tuple(i for i in imports if i), functions)
+    return render(template, host=context)
+
+
+def _keywords(parameters: list[str]) -> list[str]:
+    return ["*", *parameters] if parameters else []
+
+
+def _options_of(unit: Unit, parameters: list[str], printer: PythonPrinter) -> FunctionContext:
+    derived = unit.scalars.derived_options
+    body = "return {" + ", ".join(f'"{name}": {printer.text(e)}' for name, e in derived) + "}"
+    return FunctionContext(
+        tuple(signature("options_of", _keywords(parameters), "dict[str, bool]")),
+        "The options that follow from the hyperparameters.",
+        (f"    {body}",),
+    )
+
+
+def _constraints(unit: Unit, parameters: list[str], printer: PythonPrinter) -> FunctionContext:
+    body = []
+    for when, that, message in unit.scalars.constraints:
+        broken: Expression = Unary("not", that, type=that.type)
+        if when is not None:
+            broken = Logic("and", when, broken, type=that.type)
+        body.append(f"    if {printer.text(broken)}:")
+        body.append(f"        return {string(message)}")
+    body.append("    return None")
+    return FunctionContext(
+        tuple(signature("constraints", _keywords(parameters), "str | None")),
+        "What is wrong with this choice; None if nothing is.",
+        tuple(body),
+    )
+
+
+def _active_state(unit: Unit, options: list[str]) -> FunctionContext:
+    states = [unit.typed.symbol(s.name) for s in unit.spec.state]
+    always = [s.name for s in states if s.guard.is_always]
+    if len(always) == len(states):
+        body = [f"    return {tuple_text(string(name) for name in always)}"]
+    else:
+        pairs = [(s.guard, f'names.append("{s.name}")') for s in states]
+        body = [
+            "    names: list[str] = []",
+            *guarded_lines(pairs, lambda g: g.text(), "    "),
+            "    return tuple(names)",
+        ]
+    return FunctionContext(
+        tuple(signature("active_state", _keywords(options), "tuple[str, ...]")),
+        "Names of the states that exist under these options.",
+        tuple(body),
+    )
+
+
+def _initial_state(
+    unit: Unit, parameters: list[str], printer: PythonPrinter, initial: str
+) -> FunctionContext:
+    items = []
+    for name, expression in unit.scalars.initial:
+        items.append(f'"{name}": {_start(expression, printer)}')
+    return FunctionContext(
+        tuple(signature("initial_state", _keywords(parameters), f"dict[str, {initial}]")),
+        'Where each state starts; "param" stands for a copy of the parameter.',
+        (f"    return {{{', '.join(items)}}}",),
+    )
+
+
+def _start(expression: Expression | None, printer: PythonPrinter) -> str:
+    if expression is None:
+        return string(COPY_OF_PARAM)
+    if isinstance(expression, Number):
+        return python_number(expression, as_float=True)
+    return printer.text(expression)
+
+
+def _scalars(unit: Unit, parameters: list[str], printer: PythonPrinter) -> FunctionContext:
+    schedule = unit.schedule
+    states = unit.typed.with_role(Role.SCALAR_STATE)
+    parameters = [*parameters, "t: float"]
+    parameters += [f"{s.name}: float{'' if s.guard.is_always else ' = 0.0'}" for s in states]
+    pairs: list[tuple[Guard, str]] = [
+        (s.guard, f"{s.target} = {printer.text(s.value)}") for s in schedule.host
+    ]
+    body = guarded_lines(pairs, lambda guard: guard.text(), "    ")
+    where_defined: dict[str, Guard] = {}
+    for statement in schedule.host:
+        before = where_defined.get(statement.target, Guard.never(schedule.options))
+        where_defined[statement.target] = before | statement.guard
+    columns = []
+    for column in schedule.table:
+        defined = where_defined.get(column.name)
+        always = defined is None or defined.is_always
+        columns.append(
+            column.name if always or defined is None else f"{column.name} if {defined.text()} else 0.0"
+        )
+    row = tuple_text(columns)
+    if len(row) > 96:
+        body += ["    row = (", *(f"        {column}," for column in columns), "    )"]
+    else:
+        body.append(f"    row = {row}")
+    if all(r.guard.is_always for r in schedule.scalar_results):
+        new = ", ".join(f'"{r.buffer}": {r.name}' for r in schedule.scalar_results)
+        body.append(f"    return row, {{{new}}}")
+    else:
+        body.append("    state: dict[str, float] = {}")
+        results = [(r.guard, f'state["{r.buffer}"] = {r.name}') for r in schedule.scalar_results]
+        body += guarded_lines(results, lambda guard: guard.text(), "    ")
+        body.append("    return row, state")
+    return FunctionContext(
+        tuple(signature("scalars", _keywords(parameters), "tuple[tuple[float, ...], dict[str, float]]")),
+        "A row of the kernels' table of scalars, and the new scalar state.",
+        tuple(body),
+    )

@@ -1,0 +1,164 @@
+"""Expressions as Python: the NumPy reference (elements) and the host program (scalars).
+
+NumPy 2 treats a Python float beside an array as a value to be rounded once to the array's type,
+which is the language's rule; so the reference can be written as the paper is. What Python's own
+operators would do otherwise (raise on a division by zero, call libm for a power) goes through
+helpers of the runtime, and the printer collects which ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from solvergen.emit.number import python_number
+from solvergen.errors import CompilerBug
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Name,
+    Number,
+    Round,
+    Stored,
+    Unary,
+    walk,
+)
+
+_CONDITIONAL, _OR, _AND, _NOT, _COMPARISON, _BIT_OR, _BIT_AND, _SUM, _PRODUCT, _UNARY, _ATOM = range(11)
+_BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
+_HELPERS = {
+    "sqrt": "sqrt",
+    "abs": "absolute",
+    "sign": "sign",
+    "min": "minimum",
+    "max": "maximum",
+    "floor": "floor",
+    "clip": "clip",
+    "where": "where",
+    "ipow": "power",
+}
+OF_THE_LIBRARY = {"exp": "exp", "log": "log", "tanh": "tanh", "pow": "general_power"}
+"""Functions that the package's own ``functions.py`` holds, printed from their one definition."""
+
+
+@dataclass
+class PythonPrinter:
+    """Prints typed expressions; ``helpers`` and ``functions`` collect what has to be imported.
+
+    ``aliases`` gives a helper another name where the spec uses its own. ``options`` are the names
+    that are compile-time conditions, ``bare`` functions that are called by the name they have;
+    ``floats``: print every number as a float, since no array is there to tell its type.
+    """
+
+    aliases: Mapping[str, str]
+    options: frozenset[str] = frozenset()
+    real: str = "real"
+    bare: frozenset[str] = frozenset()
+    floats: bool = False
+    helpers: dict[str, None] = field(default_factory=dict)
+    functions: dict[str, None] = field(default_factory=dict)
+
+    def text(self, e: Expression) -> str:
+        """``e`` as Python text whose grouping is exactly that of the tree."""
+        return self._print(e)[0]
+
+    def element(self, e: Expression) -> str:
+        """``e`` where nothing beside it makes NumPy round a scalar: rounded explicitly."""
+        return f"{self.real}({self.text(e.operand)})" if isinstance(e, Round) else self.text(e)
+
+    def helper(self, name: str) -> str:
+        """The local name of a helper, which is thereby imported."""
+        self.helpers.setdefault(name)
+        return self.aliases.get(name, name)
+
+    def _print(self, e: Expression) -> tuple[str, int]:
+        match e:
+            case Number():
+                return python_number(e, as_float=self.floats), _UNARY if e.value < 0 else _ATOM
+            case Name():
+                return e.name, _ATOM
+            case Round():
+                return self._print(e.operand)
+            case Unary(op="-"):
+                return f"-{self._at_least(e.operand, _UNARY)}", _UNARY
+            case Unary(op="not"):
+                if e.type is not None and e.type.is_element:
+                    return f"~{self._at_least(e.operand, _ATOM)}", _UNARY
+                return f"not {self._at_least(e.operand, _NOT)}", _NOT
+            case Binary():
+                return self._binary(e)
+            case Compare():
+                return f"{self._at_least(e.left, _SUM)} {e.op} {self._at_least(e.right, _SUM)}", _COMPARISON
+            case Logic():
+                return self._logic(e)
+            case Call():
+                return self._call(e)
+            case Stored():
+                return self._print(e.operand)
+        raise CompilerBug(f"no Python for {e}")
+
+    def _at_least(self, e: Expression, level: int) -> str:
+        text, own = self._print(e)
+        return text if own >= level else f"({text})"
+
+    def _binary(self, e: Binary) -> tuple[str, int]:
+        if e.op in ("//", "%"):
+            helper = self.helper("floor_divide" if e.op == "//" else "remainder")
+            return f"{helper}({self._operand(e.left, e)}, {self._operand(e.right, e)})", _ATOM
+        scalar = e.type is not None and not e.type.is_element
+        if e.op == "/" and scalar and not (isinstance(e.right, Number) and e.right.value):
+            return f"{self.helper('divide')}({self._operand(e.left, e)}, {self._operand(e.right, e)})", _ATOM
+        level = _BINARY[e.op]
+        constant = _is_constant(e)
+        sides = []
+        for side, least in ((e.left, level), (e.right, level + 1)):
+            if constant and isinstance(side, Number):
+                text = python_number(side, as_float=True)
+                sides.append(f"({text})" if side.value < 0 and least > _UNARY else text)
+            else:
+                sides.append(self._at_least(side, least))
+        return f"{sides[0]} {e.op} {sides[1]}", level
+
+    def _operand(self, e: Expression, parent: Expression) -> str:
+        """An argument of a helper; a rounded scalar next to an element needs no more."""
+        beside = any(o is not e and not isinstance(o, Round) for o in parent.operands)
+        return self.text(e) if beside else self.element(e)
+
+    def _logic(self, e: Logic) -> tuple[str, int]:
+        if e.type is not None and e.type.is_element:
+            op, level = ("&", _BIT_AND) if e.op == "and" else ("|", _BIT_OR)
+            return f"{self._at_least(e.left, level + 1)} {op} {self._at_least(e.right, level + 1)}", level
+        op, level = ("and", _AND) if e.op == "and" else ("or", _OR)
+        return f"{self._at_least(e.left, level + 1)} {op} {self._at_least(e.right, level + 1)}", level
+
+    def _call(self, e: Call) -> tuple[str, int]:
+        if e.function == "where":
+            condition, yes, no = e.args
+            if condition.type is not None and not condition.type.is_element:
+                return self._choice(e, condition, yes, no)
+            values = [self.text(yes), self.text(no)]
+            if isinstance(yes, Round) and isinstance(no, Round):
+                values = [self.element(yes), self.element(no)]
+            return f"{self.helper('where')}({self.text(condition)}, {', '.join(values)})", _ATOM
+        if e.function in self.bare:
+            name = OF_THE_LIBRARY.get(e.function, e.function)
+            return f"{name}({', '.join(self.text(a) for a in e.args)})", _ATOM
+        if e.function in OF_THE_LIBRARY:
+            name = OF_THE_LIBRARY[e.function]
+            self.functions.setdefault(name)
+            return f"{self.aliases.get(name, name)}({', '.join(self.element(a) for a in e.args)})", _ATOM
+        arguments = [self._operand(a, e) for a in e.args]
+        return f"{self.helper(_HELPERS[e.function])}({', '.join(arguments)})", _ATOM
+
+    def _choice(self, e: Call, condition: Expression, yes: Expression, no: Expression) -> tuple[str, int]:
+        """Python's own choice: the other branch isn't evaluated (it may be a state that isn't there)."""
+        first = self.element(yes) if isinstance(yes, Round) else self._at_least(yes, _OR)
+        second = self.element(no) if isinstance(no, Round) else self._at_least(no, _CONDITIONAL)
+        return f"{first} if {self._at_least(condition, _OR)} else {second}", _CONDITIONAL
+
+
+def _is_constant(e: Expression) -> bool:
+    return all(not isinstance(node, Name) for node in walk(e))

@@ -1,0 +1,80 @@
+"""``schema.py``: what the runtime and the snapshots know of an optimizer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from solvergen.emit.prose import string
+from solvergen.emit.render import render
+from solvergen.emit.unit import Unit
+from solvergen.ir.nodes import names_in
+from solvergen.spec.model import Hyperparameter
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaContext:
+    """All that ``snapshot/schema.py.j2`` places."""
+
+    name: str
+    class_name: str
+    spec: str
+    source: str
+    template: str
+    digest: str
+    hyperparameters: tuple[str, ...]
+    options: tuple[str, ...]
+    state: tuple[str, ...]
+    table: tuple[str, ...]
+    uses_t: bool
+    imports: str
+
+
+def schema_text(unit: Unit) -> str:
+    """``schema.py`` of ``unit``."""
+    template = "snapshot/schema.py.j2"
+    spec = unit.spec
+    used = [
+        n
+        for n, there in (
+            ("Hyperparameter", spec.hyperparameters),
+            ("Option", spec.options),
+            ("State", spec.state),
+        )
+        if there
+    ]
+    context = SchemaContext(
+        name=spec.name,
+        class_name=spec.class_name,
+        spec=string(unit.source),
+        source=unit.source,
+        template=template,
+        digest=spec.digest,
+        hyperparameters=tuple(_hyperparameter(h) for h in spec.hyperparameters),
+        options=tuple(
+            f"Option({string(o.name)}, default={None if o.is_derived else o.default}, doc={string(o.doc)})"
+            for o in spec.options
+        ),
+        state=tuple(
+            f"State({string(s.name)}, shape={string(s.shape)}, doc={string(s.doc)})" for s in spec.state
+        ),
+        table=tuple(string(column.name) for column in unit.schedule.table),
+        uses_t=any("t" in names for names in _names_read(unit)),
+        imports=", ".join(["Definition", *used]),
+    )
+    return render(template, schema=context)
+
+
+def _hyperparameter(h: Hyperparameter) -> str:
+    parts = [string(h.name), f"default={h.default!r}"]
+    parts += [
+        f"{key}={value!r}"
+        for key in ("min", "max", "above", "below")
+        if (value := getattr(h, key)) is not None
+    ]
+    if h.integer:
+        parts.append("integer=True")
+    return f"Hyperparameter({', '.join(parts)}, doc={string(h.doc)})"
+
+
+def _names_read(unit: Unit) -> list[tuple[str, ...]]:
+    return [names_in(s.value) for s in unit.typed.statements]

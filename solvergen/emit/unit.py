@@ -1,0 +1,38 @@
+"""What the emitters print: one spec at all the levels that they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from solvergen.ir.nodes import Expression
+from solvergen.ir.program import Program
+from solvergen.ir.schedule import Schedule
+from solvergen.spec.model import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarTexts:
+    """Expressions of a spec outside its update, typed over hyperparameters and options."""
+
+    derived_options: tuple[tuple[str, Expression], ...]
+    constraints: tuple[tuple[Expression | None, Expression, str], ...]
+    """(when or None, condition, message)"""
+    initial: tuple[tuple[str, Expression | None], ...]
+    """None stands for a copy of the parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One optimizer, compiled: what every emitter is handed.
+
+    ``source`` names the spec's file in what is printed: its folder and name, wherever that lies, so
+    that the output is the same on every machine.
+    """
+
+    spec: Spec
+    source: str
+    parsed: Program
+    typed: Program
+    optimised: Program
+    schedule: Schedule
+    scalars: ScalarTexts

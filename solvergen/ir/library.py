@@ -1,0 +1,182 @@
+"""Functions that the language defines itself, each once, as equations over simpler operations.
+
+Every target prints them from here, so ``exp`` is the same sequence of exactly rounded float64
+operations in C, CUDA and NumPy; no library's own ``exp`` is ever called. Names on the left are local.
+Besides the language's operations the bodies use three that look at a float64's bits:
+
+    power_of_two(k)   2**k for a whole k from -1022 to 1023
+    exponent(x)       the exponent e of a normal x, abs(x) = significand(x) * 2**e
+    significand(x)    the significand of a normal x, from 1 up to below 2
+
+``min max sign clip`` are evaluated in the type of their arguments, the others in float64 (a float32
+is widened, which is exact, and the result rounded once). Accuracy of the float64 results, as the
+tests measure it against mpmath: exp and log within 1 ulp, tanh within 3 ulp; pow(x, y) within
+2 + 2*abs(y*log(x)) units of 2**-53, relative.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Unary
+from solvergen.ir.types import ELEMENT_BOOL, ELEMENT_REAL, SCALAR_REAL, Type
+
+BIT_FUNCTIONS = ("power_of_two", "exponent", "significand")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function: local names in order, the last of which is the result. ``wide``: always float64."""
+
+    name: str
+    parameters: tuple[str, ...]
+    body: tuple[tuple[str, Expression], ...]
+    wide: bool
+
+    @property
+    def result(self) -> str:
+        """The local name that holds the result."""
+        return self.body[-1][0]
+
+
+def _series(variable: str, coefficients: list[float]) -> str:
+    """Horner's form of sum(c[i] * variable**i)."""
+    text = repr(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        text = f"({coefficient!r} + {variable}*{text})"
+    return text
+
+
+# ln 2 in two parts; the first has 32 trailing zero bits, so that whole multiples of it are exact.
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_EXP_TERMS = [1 / math.factorial(n) for n in range(2, 14)]
+_LOG_TERMS = [2 / (2 * n + 3) for n in range(11)]
+
+_SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
+    ("min", ("a", "b"), False, "result = where(a < b or a != a, a, b)"),
+    ("max", ("a", "b"), False, "result = where(a > b or a != a, a, b)"),
+    ("sign", ("x",), False, "result = where(x > 0, 1, where(x < 0, -1, x))"),
+    ("clip", ("x", "low", "high"), False, "result = min(max(x, low), high)"),
+    (
+        "exp",
+        ("x",),
+        True,
+        f"""
+        bounded = where(x > -750, where(x < 750, x, 750), -750)
+        k = floor(bounded*{1 / math.log(2)!r} + 0.5)
+        r = (bounded - k*{_LN2_HIGH!r}) - k*{_LN2_LOW!r}
+        series = 1 + (r + r*r*{_series("r", _EXP_TERMS)})
+        half_k = floor(k*0.5)
+        scaled = series*power_of_two(half_k)*power_of_two(k - half_k)
+        result = where(x == x, scaled, x)
+        """,
+    ),
+    (
+        "log",
+        ("x",),
+        True,
+        f"""
+        tiny = x < {2.0**-1022!r}
+        y = where(tiny, x*{2.0**54!r}, x)
+        s0 = significand(y)
+        large = s0 > {math.sqrt(2)!r}
+        e = exponent(y) - where(tiny, 54, 0) + where(large, 1, 0)
+        f = where(large, 0.5*s0, s0) - 1
+        half_square = 0.5*f*f
+        s = f/(2 + f)
+        z = s*s
+        rest = z*{_series("z", _LOG_TERMS)}
+        finite = e*{_LN2_HIGH!r} - ((half_square - (s*(half_square + rest) + e*{_LN2_LOW!r})) - f)
+        invalid = (x - x)/(x - x)
+        positive = where(x - x == 0, finite, x)
+        result = where(x > 0, positive, where(x == 0, -1/(x*x), where(x < 0, invalid, x)))
+        """,
+    ),
+    (
+        "tanh",
+        ("x",),
+        True,
+        f"""
+        size = abs(x)
+        y = 2*where(size < 22, size, 22)
+        small = y + y*y*{_series("y", _EXP_TERMS)}
+        exp_minus_one = where(y < {math.log(2) / 2!r}, small, exp(y) - 1)
+        positive = exp_minus_one/(exp_minus_one + 2)
+        result = where(x > 0, positive, where(x < 0, -positive, x))
+        """,
+    ),
+    (
+        "pow",
+        ("x", "y"),
+        True,
+        """
+        size = abs(x)
+        whole = floor(y) == y
+        odd = whole and floor(0.5*y) != 0.5*y
+        negative = x < 0 or x == 0 and 1/x < 0
+        magnitude = where(size == 1, 1, exp(y*log(size)))
+        with_sign = where(negative and odd, -magnitude, magnitude)
+        undefined = x < 0 and x - x == 0 and not whole
+        invalid = (x - x)/(x - x)
+        number = where(undefined, invalid, with_sign)
+        known = where(x == x, where(y == y, number, y), x)
+        result = where(y == 0 or x == 1, 1, known)
+        """,
+    ),
+)
+
+
+@cache
+def library() -> MappingProxyType[str, Definition]:
+    """The functions by name, each after those that it calls."""
+    definitions = {}
+    for name, parameters, wide, source in _SOURCES:
+        kinds = dict.fromkeys(parameters, ELEMENT_REAL)
+        body = []
+        for statement in ast.parse("\n".join(line.strip() for line in source.strip().splitlines())).body:
+            assert isinstance(statement, ast.Assign)
+            assert isinstance(statement.targets[0], ast.Name)
+            value = _expression(statement.value, kinds)
+            assert value.type is not None
+            kinds[statement.targets[0].id] = value.type
+            body.append((statement.targets[0].id, value))
+        definitions[name] = Definition(name, parameters, tuple(body), wide)
+    return MappingProxyType(definitions)
+
+
+def _expression(node: ast.expr, kinds: Mapping[str, Type]) -> Expression:
+    """The IR of an expression of ours; the texts above are trusted and need no diagnostics."""
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return Number(float(value), isinstance(value, int), type=SCALAR_REAL)
+        case ast.Name():
+            return Name(node.id, type=kinds[node.id])
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return Number(-float(value), isinstance(value, int), type=SCALAR_REAL)
+        case ast.UnaryOp(op=ast.USub()):
+            return Unary("-", _expression(node.operand, kinds), type=ELEMENT_REAL)
+        case ast.UnaryOp(op=ast.Not()):
+            return Unary("not", _expression(node.operand, kinds), type=ELEMENT_BOOL)
+        case ast.BinOp():
+            op = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}[type(node.op)]
+            return Binary(
+                op, _expression(node.left, kinds), _expression(node.right, kinds), type=ELEMENT_REAL
+            )
+        case ast.BoolOp():
+            op = "and" if isinstance(node.op, ast.And) else "or"
+            result = _expression(node.values[0], kinds)
+            for operand in node.values[1:]:
+                result = Logic(op, result, _expression(operand, kinds), type=ELEMENT_BOOL)
+            return result
+        case ast.Compare():
+            names = {ast.Lt: "<", ast.Gt: ">", ast.Eq: "==", ast.NotEq: "!="}
+            left, right = _expression(node.left, kinds), _expression(node.comparators[0], kinds)
+            return Compare(names[type(node.ops[0])], left, right, type=ELEMENT_BOOL)
+        case ast.Call(func=ast.Name(id=name)):
+            return Call(name, tuple(_expression(a, kinds) for a in node.args), type=ELEMENT_REAL)
+    raise TypeError(f"the library's text holds {ast.dump(node)}")

@@ -1,0 +1,37 @@
+"""The scheduled form as text: what the host computes, and what each pass reads, does and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from solvergen.ir.guards import Guard
+from solvergen.ir.program import Assign, Result
+from solvergen.ir.schedule import Schedule
+from solvergen.ir.text import expression_text
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """``schedule`` for people, the same text whenever it is the same. Ends with a newline."""
+    lines = [f"{schedule.name}, scheduled", "", "host, in float64, once for each set of scalar values"]
+    lines += _statements(schedule.host)
+    lines += [f"  keep {_result(result)}" for result in schedule.scalar_results]
+    lines += ["", "table of scalars, each rounded once"]
+    lines += [f"  {i}: {c.name}{_when(c.guard)}" for i, c in enumerate(schedule.table)] or ["  empty"]
+    for number, sweep in enumerate(schedule.passes, start=1):
+        lines += ["", f"pass {number} of {len(schedule.passes)} ({sweep.reason})"]
+        lines += [f"  load  {load.buffer}{_when(load.guard)}" for load in sweep.loads]
+        lines += _statements(sweep.body)
+        lines += [f"  store {_result(store)}" for store in sweep.stores]
+    return "\n".join(lines) + "\n"
+
+
+def _statements(statements: Iterable[Assign]) -> list[str]:
+    return [f"  {s.target} = {expression_text(s.value)}{_when(s.guard)}" for s in statements]
+
+
+def _result(result: Result) -> str:
+    return f"{result.buffer} = {result.name}{_when(result.guard)}"
+
+
+def _when(guard: Guard) -> str:
+    return "" if guard.is_always else f"  when {guard.text()}"

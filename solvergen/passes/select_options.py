@@ -1,0 +1,78 @@
+"""Choices between options become guarded statements.
+
+``where(amsgrad, v_max, v)`` reads a buffer that doesn't exist without the option, so the choice must
+be made by whether code is there, not by a select at run time. After this pass no ``where`` has a
+condition made of options alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from solvergen.ir.guards import Guard
+from solvergen.ir.nodes import Call, Expression, Logic, Name, Unary, names_in
+from solvergen.ir.program import Assign, Program, Role, Symbol
+from solvergen.passes.describe import describe
+from solvergen.passes.rewrite import FreshNames
+
+
+def select_options(program: Program) -> Program:
+    """Replace each choice by options with a temporary that is assigned under two guards."""
+    worker = _Worker(program)
+    for statement in program.statements:
+        worker.statement(statement)
+    return replace(program, statements=tuple(worker.statements), symbols=(*program.symbols, *worker.symbols))
+
+
+class _Worker:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.names = FreshNames(s.name for s in program.symbols)
+        self.statements: list[Assign] = []
+        self.symbols: list[Symbol] = []
+
+    def statement(self, statement: Assign) -> None:
+        if statement.guard.is_never:
+            return
+        value = statement.value
+        choice = self._condition(value)
+        if choice is None:
+            self.statements.append(replace(statement, value=self._lift(value, statement)))
+            return
+        assert isinstance(value, Call)
+        for guard, branch in ((choice, value.args[1]), (~choice, value.args[2])):
+            self.statement(replace(statement, value=branch, guard=statement.guard & guard))
+
+    def _condition(self, e: Expression) -> Guard | None:
+        """The guard of ``e``, if it is a ``where`` by options alone."""
+        if not (isinstance(e, Call) and e.function == "where"):
+            return None
+        names = names_in(e.args[0])
+        if not names or not set(names) <= set(self.program.options):
+            return None
+        return guard_of(e.args[0], self.program.options)
+
+    def _lift(self, e: Expression, statement: Assign) -> Expression:
+        choice = self._condition(e)
+        if choice is None:
+            operands = tuple(self._lift(operand, statement) for operand in e.operands)
+            changed = any(new is not old for new, old in zip(operands, e.operands, strict=True))
+            return e.with_operands(operands) if changed else e
+        target = self.names.take(describe(e, f"{statement.target}_choice"))
+        self.symbols.append(Symbol(target, Role.TEMPORARY, statement.guard, e.type, e.location))
+        self.statement(replace(statement, target=target, value=e))
+        return Name(target, type=e.type, location=e.location)
+
+
+def guard_of(condition: Expression, options: tuple[str, ...]) -> Guard:
+    """The truth table of a condition made of options alone."""
+    match condition:
+        case Name():
+            return Guard.option(options, condition.name)
+        case Unary(op="not"):
+            return ~guard_of(condition.operand, options)
+        case Logic(op="and"):
+            return guard_of(condition.left, options) & guard_of(condition.right, options)
+        case Logic(op="or"):
+            return guard_of(condition.left, options) | guard_of(condition.right, options)
+    raise TypeError(f"not a condition on options: {condition}")

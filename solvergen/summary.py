@@ -1,0 +1,90 @@
+"""What each optimizer costs: state kept, bytes moved, passes over memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from solvergen.compiler import Paths, build
+from solvergen.emit.unit import Unit
+from solvergen.errors import CompilerBug
+from solvergen.ir.nodes import Compare, Expression, Logic, Name, Number, Unary
+from solvergen.ir.program import Role
+
+FLOAT32 = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An optimizer at a glance; bytes are for each float32 parameter under the default options."""
+
+    name: str
+    class_name: str
+    summary: str
+    source: str
+    state_bytes: int
+    moved_bytes: int
+    passes: int
+
+
+def summarise(paths: Paths) -> tuple[Summary, ...]:
+    """A summary of each spec at ``paths``, by name. Raises SpecError."""
+    return tuple(summary_of(unit) for unit in build(paths).units)
+
+
+def summary_of(unit: Unit) -> Summary:
+    """What ``unit`` costs."""
+    setting = default_setting(unit)
+    state = [s for s in unit.typed.with_role(Role.STATE) if s.guard.holds(setting)]
+    moved = 0
+    for sweep in unit.schedule.passes:
+        moved += sum(FLOAT32 for load in sweep.loads if load.guard.holds(setting))
+        moved += sum(FLOAT32 for store in sweep.stores if store.guard.holds(setting))
+    spec = unit.spec
+    return Summary(
+        name=spec.name,
+        class_name=spec.class_name,
+        summary=" ".join(spec.summary.split()),
+        source=spec.path,
+        state_bytes=FLOAT32 * len(state),
+        moved_bytes=moved,
+        passes=len(unit.schedule.passes),
+    )
+
+
+def default_setting(unit: Unit) -> dict[str, bool]:
+    """The options as an optimizer made with nothing but defaults has them."""
+    values: dict[str, float] = {h.name: h.default for h in unit.spec.hyperparameters}
+    derived = dict(unit.scalars.derived_options)
+    return {
+        o.name: bool(_value(derived[o.name], values)) if o.name in derived else bool(o.default)
+        for o in unit.spec.options
+    }
+
+
+def _value(e: Expression, values: Mapping[str, float]) -> float:
+    """A condition made of comparisons between hyperparameters and numbers."""
+    match e:
+        case Number():
+            return e.value
+        case Name():
+            return values[e.name]
+        case Unary(op="-"):
+            return -_value(e.operand, values)
+        case Unary(op="not"):
+            return not _value(e.operand, values)
+        case Logic(op="and"):
+            return _value(e.left, values) and _value(e.right, values)
+        case Logic(op="or"):
+            return _value(e.left, values) or _value(e.right, values)
+        case Compare():
+            left, right = _value(e.left, values), _value(e.right, values)
+            return {
+                "<": left < right,
+                "<=": left <= right,
+                ">": left > right,
+                ">=": left >= right,
+                "==": left == right,
+                "!=": left != right,
+            }[e.op]
+    raise CompilerBug(f"no value for {e}")
