@@ -27,13 +27,12 @@ _C_NAMES = """
 threadIdx blockIdx blockDim gridDim warpSize NULL unix linux i386 EOF errno assert offsetof NAN INFINITY
 main
 """
-_C_PREFIXES = tuple(
-    """
-    FLT_ DBL_ LDBL_ INT_ UINT_ INT8_ INT16_ INT32_ INT64_ UINT8_ UINT16_ UINT32_ UINT64_ SIZE_ CHAR_
-    SG_ CUDA_ FP_ M_ __ SCHAR_ LONG_ WCHAR_ INTPTR_ UINTPTR_ INTMAX_ UINTMAX_ PTRDIFF_ DECIMAL_
-    WINT_ SIG_
-    """.split()
-)
+_C_PREFIXES = (
+    "FLT_", "DBL_", "LDBL_", "INT_", "UINT_", "INT8_", "INT16_", "INT32_", "INT64_", "UINT8_",
+    "UINT16_", "UINT32_", "UINT64_", "SIZE_", "CHAR_", "SG_", "CUDA_", "FP_", "M_", "__", "SCHAR_",
+    "LONG_", "WCHAR_", "INTPTR_", "UINTPTR_", "INTMAX_", "UINTMAX_", "PTRDIFF_", "DECIMAL_", "WINT_",
+    "SIG_",
+)  # fmt: skip
 _VECTORS = tuple(
     f"{base}{width}"
     for base in (

@@ -11,7 +11,6 @@ from solvergen.emit.render import render
 from solvergen.emit.unit import Unit
 from solvergen.spec.model import Hyperparameter, Reference, Spec, State
 
-
 _PARAMS = """params: an array, a list of arrays, a mapping of names to arrays, or a list of groups (dicts with
 a key params, hyperparameters of their own, lr_mult and decay_mult). Updated in place."""
 

@@ -7,9 +7,9 @@ negation and equality are then exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from functools import cache
 
 MAX_OPTIONS = 10
 
@@ -37,8 +37,7 @@ class Guard:
     @classmethod
     def option(cls, options: tuple[str, ...], name: str) -> Guard:
         """The settings in which the option ``name`` is on."""
-        bit = options.index(name)
-        return cls(options, sum(1 << i for i in range(1 << len(options)) if i >> bit & 1))
+        return cls(options, _column(len(options), options.index(name)))
 
     @property
     def is_always(self) -> bool:
@@ -77,35 +76,29 @@ class Guard:
         )
 
     def cubes(self) -> tuple[tuple[tuple[str, bool], ...], ...]:
-        """A short sum of products: each inner tuple is a conjunction of (option, value)."""
-        if self.is_always:
-            return ((),)
-        support = tuple(o for o in self.options if self._depends_on(o))
+        """A short sum of products: each inner tuple is a conjunction of (option, value).
+
+        Each is grown from a setting that no other covers, by leaving out one option after the other
+        as long as it stays within the guard.
+        """
         remaining, chosen = self, []
-        for size in range(1, len(support) + 1):
-            for names in combinations(support, size):
-                for values in product((True, False), repeat=size):
-                    literals = tuple(zip(names, values, strict=True))
-                    cube = self._cube(literals)
-                    if cube.implies(self) and not (cube & remaining).is_never:
-                        chosen.append(literals)
-                        remaining = remaining & ~cube
-                        if remaining.is_never:
-                            return tuple(chosen)
+        while not remaining.is_never:
+            setting = remaining.table.bit_length() - 1
+            literals = [(name, bool(setting >> j & 1)) for j, name in enumerate(self.options)]
+            for literal in reversed(tuple(literals)):
+                shorter = [other for other in literals if other != literal]
+                if self._cube(shorter).implies(self):
+                    literals = shorter
+            chosen.append(tuple(literals))
+            remaining = remaining & ~self._cube(literals)
         return tuple(chosen)
 
-    def _cube(self, literals: tuple[tuple[str, bool], ...]) -> Guard:
+    def _cube(self, literals: Sequence[tuple[str, bool]]) -> Guard:
         cube = Guard.always(self.options)
         for name, value in literals:
             option = Guard.option(self.options, name)
             cube = cube & (option if value else ~option)
         return cube
-
-    def _depends_on(self, name: str) -> bool:
-        bit = 1 << self.options.index(name)
-        return any(
-            (self.table >> i & 1) != (self.table >> (i ^ bit) & 1) for i in range(1 << len(self.options))
-        )
 
     def text(
         self,
@@ -127,3 +120,9 @@ class Guard:
         if len(products) == 1:
             return products[0]
         return disjunction.join(f"({p})" if conjunction.strip() in p.split() else p for p in products)
+
+
+@cache
+def _column(count: int, bit: int) -> int:
+    """The truth table, over ``count`` options, of the option with number ``bit``."""
+    return sum(1 << i for i in range(1 << count) if i >> bit & 1)
