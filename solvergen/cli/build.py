@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from solvergen.cli import exit_codes, specs
-from solvergen.cli.console import print_code, print_json, print_note, progress
+from solvergen.cli.console import print_code, print_diagnostics, print_json, print_note, progress
 
 if TYPE_CHECKING:
     from solvergen.output import Comparison
@@ -36,21 +36,23 @@ def build(
     The package holds exactly the optimizers of the specs given: what an earlier build wrote and this one
     doesn't is removed. Only files whose content changes are written.
     """
-    from solvergen import compiler, output
+    from solvergen import output
+    from solvergen.compiler import build as compile_specs
 
     if check and force:
         raise typer.BadParameter(
             "--check writes nothing, so there is nothing to force", param_hint="'--force'"
         )
     with progress("compiling") as report:
-        tree = compiler.build(specs.own(paths), progress=report)
+        compiled = compile_specs(specs.own(paths), progress=report)
+    print_diagnostics(compiled.warnings)
     if check:
-        comparison = output.compare(out, tree)
+        comparison = output.compare(out, compiled.artifacts)
         _print_drift(comparison, as_json)
         if comparison.differs:
             raise typer.Exit(exit_codes.FINDINGS)
         return
-    comparison = output.write(out, tree, force=force)
+    comparison = output.write(out, compiled.artifacts, force=force)
     if as_json:
         print_json(_as_json(comparison))
         return

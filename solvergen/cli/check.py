@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -16,19 +15,19 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
     """Report everything that is wrong with specs."""
-    from solvergen import compiler
+    from solvergen.compiler import check as check_specs
+    from solvergen.spec.report import as_data
 
-    checked = compiler.check(specs.own(paths))
-    failed = any(diagnostic.severity == "error" for diagnostic in checked.diagnostics)
+    checked = check_specs(specs.own(paths))
     if as_json:
         found = [{"name": spec.name, "file": spec.path} for spec in checked.specs]
         print_json(
-            {"specs": found, "diagnostics": [asdict(diagnostic) for diagnostic in checked.diagnostics]}
+            {"specs": found, "diagnostics": [as_data(diagnostic) for diagnostic in checked.diagnostics]}
         )
     else:
         print_diagnostics(checked.diagnostics)
-        if not failed:
+        if not checked.failed:
             count = len(checked.specs)
             print_note(f"{count} spec{'s' * (count != 1)} in order.")
-    if failed:
+    if checked.failed:
         raise typer.Exit(exit_codes.FINDINGS)

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from solvergen.errors import Diagnostic, SolvergenError
 
 
+_STYLES = {
+    "place": "bold",
+    "error": "bold red",
+    "warning": "bold yellow",
+    "margin": "blue",
+    "caret": "bold red",
+    "hint": "green",
+}
+
+
 def console(*, stderr: bool = False) -> Console:
     """A rich console that breaks no line of a pipe and reads no markup in what it is given."""
     from rich.console import Console
@@ -43,11 +53,23 @@ def print_error(error: SolvergenError) -> None:
 
 
 def print_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print findings about specs on stderr, each with its line and a caret."""
-    from solvergen.spec.report import format_diagnostics
+    """Print findings about specs on stderr, each with its line and a caret, and then their number."""
+    if not diagnostics:
+        return
+    from solvergen.spec.report import count, format_diagnostics, plain
 
-    if diagnostics:
-        print(format_diagnostics(tuple(diagnostics)), file=sys.stderr)
+    if not sys.stderr.isatty():
+        print(format_diagnostics(diagnostics, plain), file=sys.stderr)
+        return
+    from rich.markup import escape
+
+    def coloured(role: str, text: str) -> str:
+        style = _STYLES.get(role)
+        return f"[{style}]{escape(text)}[/]" if style else escape(text)
+
+    printer = console(stderr=True)
+    printer.print(format_diagnostics(diagnostics, coloured), markup=True)
+    printer.print(f"\n{count(diagnostics)}", style="bold")
 
 
 def print_code(text: str, language: str) -> None:

@@ -22,9 +22,9 @@ def list_optimizers(
     state and moved are bytes for each float32 parameter under the default options: what the optimizer
     keeps, and what a step reads and writes in all.
     """
-    from solvergen import compiler
+    from solvergen.summary import summarise
 
-    summaries = compiler.summarise([specs.folder_or_shipped(folder)])
+    summaries = summarise([specs.folder_or_shipped(folder)])
     if as_json:
         print_json([asdict(summary) for summary in summaries])
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -22,11 +21,11 @@ def schema(
 ) -> None:
     """Print or write the JSON Schema of specs."""
     from solvergen.files import write_atomically
-    from solvergen.spec.schema import json_schema
+    from solvergen.spec.schema import schema_text
 
     if check and out is None:
         raise typer.BadParameter("--check needs --out: the file to compare with", param_hint="'--check'")
-    text = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+    text = schema_text()
     if out is None:
         sys.stdout.write(text)
         return

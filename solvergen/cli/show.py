@@ -30,11 +30,11 @@ def show(
 ) -> None:
     """Print one spec at one stage of its compilation."""
     path = specs.find(name, specs.folder_or_shipped(folder))
-    from solvergen import compiler
+    from solvergen import stages
 
-    if stage not in compiler.STAGES:
-        raise specs.unknown("stage", stage, compiler.STAGES, hint="'--stage'")
-    text = compiler.show(path, stage)
+    if stage not in stages.STAGES:
+        raise specs.unknown("stage", stage, stages.STAGES, hint="'--stage'")
+    text = stages.show(path, stage)
     if as_json:
         print_json({"name": name, "file": path.as_posix(), "stage": stage, "text": text})
     else:
