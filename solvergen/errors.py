@@ -109,6 +109,10 @@ class VerificationError(SolvergenError):
     """verify can't do what it was asked for: no such optimizer or backend, or no choice that is valid."""
 
 
+class StrayWrite(SolvergenError):
+    """A step wrote into a gradient, or into memory around its arrays."""
+
+
 class AgreementError(SolvergenError, AssertionError):
     """A backend computes other bits than the reference. ``disagreement`` is the finding as data."""
 
@@ -146,3 +150,7 @@ class UnknownName(OptimizerError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class BackendWarning(UserWarning):
+    """``backend="auto"`` uses a slower backend than it would if something were installed."""

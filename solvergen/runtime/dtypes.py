@@ -46,7 +46,8 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
         raise BackendUnavailable(
             "bfloat16 arrays need the package ml_dtypes; install it with `pip install ml_dtypes`"
         ) from None
-    return np.dtype(ml_dtypes.bfloat16)
+    bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return bfloat16
 
 
 def compute_dtype(name: str) -> np.dtype[Any]:

@@ -107,11 +107,12 @@ def remainder(a: Value, b: Value) -> Value:
 
 
 def power(x: Value, n: float) -> Value:
-    """``x**n`` for a whole scalar ``n`` by binary powering: the same products for elements and scalars."""
+    """``x**n`` for a whole scalar ``n`` by binary powering: the same products for elements and scalars.
+
+    The exponent of an element is a constant, so it is finite.
+    """
     if _is_scalar(x):
         return scalars.power(x, n)
-    if n - n != 0.0:
-        return np.full_like(x, np.nan)
     count = int(n)
     if count < 0:
         return 1.0 / power(x, float(-count))

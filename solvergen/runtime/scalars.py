@@ -41,12 +41,12 @@ def sign(x: float) -> float:
 
 def minimum(a: float, b: float) -> float:
     """``a`` if it is smaller or NaN, else ``b``."""
-    return a if a < b or a != a else b
+    return float(a if a < b or a != a else b)
 
 
 def maximum(a: float, b: float) -> float:
     """``a`` if it is larger or NaN, else ``b``."""
-    return a if a > b or a != a else b
+    return float(a if a > b or a != a else b)
 
 
 def where(condition: bool, a: float, b: float) -> float:
@@ -79,10 +79,11 @@ def remainder(a: float, b: float) -> float:
 def power(x: float, n: float) -> float:
     """``x**n`` for a whole number ``n`` by binary powering: the products that the language defines.
 
-    A negative ``n`` is ``1/x**-n``. NaN where ``n`` is infinite or NaN.
+    A negative ``n`` is ``1/x**-n``. An infinite or NaN ``n`` gives what IEEE 754's ``pow`` does: 1 for
+    ``x = 1``, and where ``n`` is infinite for ``x = -1``; otherwise the limit, or NaN.
     """
     if n - n != 0.0:
-        return math.nan
+        return _power_of_no_number(x, n)
     count = int(n)
     if count < 0:
         return divide(1.0, power(x, -count))
@@ -100,6 +101,14 @@ def power(x: float, n: float) -> float:
             result = result * factor
         count >>= 1
     return result
+
+
+def _power_of_no_number(x: float, n: float) -> float:
+    if x == 1.0 or (x == -1.0 and n == n):
+        return 1.0
+    if x != x or n != n:
+        return math.nan
+    return math.inf if (math.fabs(x) > 1.0) == (n > 0.0) else 0.0
 
 
 def logical_and(a: bool, b: bool) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -64,8 +64,8 @@ class Launcher(Protocol):
     def launch(self, table: HostArray, rows: HostArray) -> None:
         """Run the update in place.
 
-        ``table``: [n_rows, max(1, n_scalars)] of the compute type, C-contiguous; ``rows``: int32
-        [n_tensors], each tensor's row of the table.
+        ``table``: [n_rows, max(1, n_scalars)], C-contiguous, what ``Backend.table`` asks for;
+        ``rows``: int32 [n_tensors], each tensor's row of the table.
         """
         ...
 
@@ -78,6 +78,9 @@ class Backend(Protocol):
     """Where arrays live and what runs the update."""
 
     name: str
+    table: Literal["kernel", "reference"]
+    """What the rows of a launch's table hold. "kernel": the columns of ``Definition.table``, rounded to
+    the compute type. "reference": scalar states, hyperparameters and t, in float64."""
 
     def adopt(self, name: str, array: object) -> Array:
         """Check a parameter (kind, dtype, contiguity, writability, alignment, device) and return the

@@ -1,12 +1,12 @@
 """The update of Adam in NumPy.
 
-    g = where(maximize, -grad, grad)
-    g = where(weight_decay != 0, g + weight_decay*param, g)
-    m = beta1*m + (1 - beta1)*g
-    v = beta2*v + (1 - beta2)*g**2
-    when amsgrad: v_max = max(v_max, v)
-    denom = sqrt(where(amsgrad, v_max, v)/(1 - beta2**t)) + eps
-    param = param - lr*(m/(1 - beta1**t))/denom
+g = where(maximize, -grad, grad)
+g = where(weight_decay != 0, g + weight_decay*param, g)
+m = beta1*m + (1 - beta1)*g
+v = beta2*v + (1 - beta2)*g**2
+when amsgrad: v_max = max(v_max, v)
+denom = sqrt(where(amsgrad, v_max, v)/(1 - beta2**t)) + eps
+param = param - lr*(m/(1 - beta1**t))/denom
 """
 
 from __future__ import annotations

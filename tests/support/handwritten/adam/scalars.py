@@ -6,9 +6,7 @@ from solvergen.runtime.definition import Initial
 from solvergen.runtime.scalars import power
 
 
-def options_of(
-    *, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float
-) -> dict[str, bool]:
+def options_of(*, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float) -> dict[str, bool]:
     """The options that follow from the hyperparameters: none."""
     return {}
 

@@ -1,12 +1,12 @@
 """The update of WarmSGD in NumPy.
 
-    mu = momentum*min(t/warmup, 1)
-    mu_product = mu_product*mu
-    g = grad + weight_decay*param + pull*(param - start)
-    d = g
-    when momentum_buffer: buf = mu*buf + g
-    when momentum_buffer: d = where(nesterov, g + mu*buf, buf)
-    param = param - lr/(1 - mu_product)*d
+mu = momentum*min(t/warmup, 1)
+mu_product = mu_product*mu
+g = grad + weight_decay*param + pull*(param - start)
+d = g
+when momentum_buffer: buf = mu*buf + g
+when momentum_buffer: d = where(nesterov, g + mu*buf, buf)
+param = param - lr/(1 - mu_product)*d
 """
 
 from __future__ import annotations

@@ -1,0 +1,57 @@
+"""The backends by name. Each is imported when it is asked for."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from solvergen.errors import BackendUnavailable, BackendWarning, OptimizerError
+from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.naming import did_you_mean
+
+NAMES = ("numpy", "cpu", "cuda")
+"""The backends that ``create`` knows."""
+
+
+def create(name: str) -> Backend:
+    """The backend ``name``.
+
+    Raises BackendUnavailable where it can't work here (the text says what to install), OptimizerError
+    where there is none of this name.
+    """
+    if name == "numpy":
+        from solvergen.runtime.backends.numpy import NumpyBackend
+
+        return NumpyBackend()
+    if name == "cpu":
+        from solvergen.runtime.backends.cpu import CpuBackend
+
+        return CpuBackend()
+    if name == "cuda":
+        from solvergen.runtime.backends.cuda import CudaBackend
+
+        return CudaBackend()
+    raise OptimizerError(f"no backend {name!r:.60}" + did_you_mean(name, ("auto", *NAMES)))
+
+
+def automatic(arrays: Iterable[Any]) -> Backend:
+    """The backend for where the arrays live: on a GPU cuda; on the host cpu, or numpy if there is no C
+    compiler, with one warning a process that says so."""
+    if any(hasattr(array, "__cuda_array_interface__") for array in arrays):
+        return create("cuda")
+    try:
+        return create("cpu")
+    except BackendUnavailable as unavailable:
+        _warn_once(f"{unavailable}\nUntil then updates run in NumPy, several times slower.")
+        return create("numpy")
+
+
+_warned = False
+
+
+def _warn_once(message: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(message, BackendWarning, stacklevel=5)

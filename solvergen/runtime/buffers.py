@@ -1,0 +1,160 @@
+"""Arrays in host memory: what is checked before a pointer to one may go to a kernel.
+
+Both host backends share these checks. Parameters are updated in place, so what can't be updated in
+place is refused rather than copied; gradients are only read.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from solvergen.errors import ArrayError
+from solvergen.runtime.backends.base import HostArray
+from solvergen.runtime.definition import Initial
+from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
+
+ARRAY_TYPES = (np.ndarray, np.memmap)
+"""Exact types that count as host arrays. Other subclasses (masked arrays, matrices) mean something else
+by their elements or operators."""
+
+
+def address_of(array: HostArray) -> int:
+    """Where the first element lies."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def type_name(value: object) -> str:
+    """A type as a user would write it: ``torch.Tensor``, ``list``."""
+    cls = type(value)
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+class HostArrays:
+    """The part of a backend's protocol that is about arrays, for NumPy arrays."""
+
+    def adopt(self, name: str, array: object) -> HostArray:
+        """Check a parameter: a NumPy array of a supported dtype, C-contiguous, aligned and writable.
+
+        Returns the array itself. Raises ArrayError that says what is wrong and what to do.
+        """
+        what = f"parameter {name!r}"
+        checked = self._checked(what, array)
+        if checked.dtype.name not in STORAGE_TYPES:
+            raise ArrayError(f"{what} has dtype {checked.dtype}; supported are {', '.join(STORAGE_TYPES)}")
+        self._check_layout(what, checked, in_place=True)
+        if not checked.flags.writeable:
+            raise ArrayError(
+                f"{what} is read-only, but is updated in place; pass an array that may be written "
+                "(array.copy() is one, if the update need not reach the original)"
+            )
+        return checked
+
+    def check_gradient(self, name: str, param: HostArray, gradient: object) -> None:
+        """Raise ArrayError unless ``gradient`` can be read as the gradient of ``param``."""
+        what = f"the gradient of {name!r}"
+        checked = self._checked(what, gradient)
+        allowed = gradient_dtypes(param.dtype.name)
+        if checked.dtype.name not in allowed:
+            raise ArrayError(
+                f"{what} has dtype {checked.dtype}; for a {param.dtype} parameter it must be "
+                f"{' or '.join(allowed)}: convert it with gradient.astype"
+            )
+        if checked.shape != param.shape:
+            raise ArrayError(f"{what} has shape {checked.shape}, the parameter {param.shape}")
+        self._check_layout(what, checked, in_place=False)
+        start, end = self.span_of(checked)
+        other_start, other_end = self.span_of(param)
+        if start < other_end and other_start < end:
+            raise ArrayError(
+                f"{what} shares memory with the parameter, which the step overwrites; pass a copy"
+            )
+
+    def dtype_of(self, array: HostArray) -> str:
+        """Name of the storage type."""
+        name: str = array.dtype.name
+        return name
+
+    def span_of(self, array: HostArray) -> tuple[int, int]:
+        """The addresses ``[start, end)`` of a contiguous array."""
+        start = address_of(array)
+        return start, start + array.nbytes
+
+    def allocate(self, param: HostArray, init: Initial) -> HostArray:
+        """A new array of the parameter's shape and compute type, filled with ``init``."""
+        dtype = compute_dtype(param.dtype.name)
+        if init == "param":
+            return np.array(param, dtype=dtype, order="C", copy=True, subok=False)
+        if init == 0.0 and math.copysign(1.0, init) > 0.0:
+            return np.zeros(param.shape, dtype)  # pages of large arrays are touched only by the first step
+        with np.errstate(all="ignore"):
+            return np.full(param.shape, init, dtype)
+
+    def to_host(self, array: HostArray) -> HostArray:
+        """A copy."""
+        return np.array(array, order="C", copy=True, subok=False)
+
+    def copy_in(self, array: HostArray, host: HostArray) -> None:
+        """Overwrite ``array``."""
+        array[...] = host
+
+    def _checked(self, what: str, array: object) -> HostArray:
+        """``array`` if it is a NumPy array in this machine's byte order."""
+        if type(array) not in ARRAY_TYPES:
+            raise ArrayError(f"{what} {_why_not_an_array(array)}")
+        checked: HostArray = array  # type: ignore[assignment]
+        if not checked.dtype.isnative:
+            raise ArrayError(
+                f"{what} has the byte order of other machines (dtype {checked.dtype.str!r}); convert it with "
+                "array.astype(array.dtype.newbyteorder('='))"
+            )
+        return checked
+
+    def _check_layout(self, what: str, array: HostArray, *, in_place: bool) -> None:
+        if not array.flags.c_contiguous:
+            raise ArrayError(
+                f"{what} is not C-contiguous (shape {array.shape}, strides {array.strides}); "
+                + _contiguity_advice(array, in_place)
+            )
+        if array.size and address_of(array) % array.dtype.itemsize:
+            raise ArrayError(
+                f"{what} is misaligned: its address is no multiple of its item size "
+                f"{array.dtype.itemsize}; "
+                + ("keep the parameter in an array of its own" if in_place else "pass gradient.copy()")
+            )
+
+
+def gradient_dtypes(param_dtype: str) -> tuple[str, ...]:
+    """The dtypes that a gradient may have: those computed in the parameter's compute type."""
+    compute = STORAGE_TYPES[param_dtype].compute
+    return tuple(s.name for s in STORAGE_TYPES.values() if s.compute == compute)
+
+
+def _why_not_an_array(value: Any) -> str:
+    named = f"is a {type_name(value)}, not a numpy.ndarray"
+    if isinstance(value, np.generic):
+        return f"{named}: a NumPy scalar has no memory of its own; make it a 0-d array with np.array(x)"
+    if hasattr(value, "__cuda_array_interface__"):
+        return f"{named}: it lives on a GPU; use backend='cuda' with all arrays there, or copy it to the host"
+    if isinstance(value, np.ndarray):
+        return f"{named}: pass a plain view of it, array.view(numpy.ndarray), if that is what you mean"
+    if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
+        return f"{named}: pass np.asarray(x), and see that it shares memory where that matters"
+    if isinstance(value, (int, float, list, tuple)):
+        return f"{named}: pass np.array(x, dtype=np.float32)"
+    return named
+
+
+def _contiguity_advice(array: HostArray, in_place: bool) -> str:
+    if not in_place:
+        return "pass np.ascontiguousarray(gradient)"
+    # The update is in place: a contiguous copy would be updated instead of the array that was meant.
+    if array.T.flags.c_contiguous:
+        return "pass its transpose array.T, which is, and transpose its gradients too"
+    return (
+        "np.ascontiguousarray(array) won't help, since the copy would be updated in its stead: keep the "
+        "parameter itself in a contiguous array and take views of that where you need them"
+    )

@@ -1,0 +1,101 @@
+"""An optimizer's configuration as plain data, and an optimizer made from it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from solvergen.errors import OptimizerError
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.naming import did_you_mean, listed
+from solvergen.runtime.parameters import ParameterGroup, Parameters, read_parameters
+
+if TYPE_CHECKING:
+    from solvergen.runtime.groups import Group
+    from solvergen.runtime.optimizer import Optimizer
+
+    O = TypeVar("O", bound=Optimizer)  # noqa: E741
+
+KEYS = ("optimizer", "backend", "nonfinite", "groups")
+GROUP_KEYS = ("names", "hyperparameters", "multipliers", "options")
+
+
+def describe(
+    definition: Definition, groups: tuple[Group, ...], backend: str, nonfinite: str
+) -> dict[str, Any]:
+    """The configuration: dicts, lists, strings, numbers, bools and None only, so that JSON can hold it.
+
+    A derived option is None. Names of tensors are given only where there are several groups.
+    """
+    return {
+        "optimizer": definition.name,
+        "backend": backend,
+        "nonfinite": nonfinite,
+        "groups": [
+            {
+                **({"names": list(group.names)} if len(groups) > 1 else {}),
+                "hyperparameters": group.hyperparameters,
+                "multipliers": group.multipliers,
+                "options": group.given_options,
+            }
+            for group in groups
+        ],
+    }
+
+
+def rebuild(cls: type[O], params: Any, config: Mapping[str, Any]) -> O:
+    """A new optimizer over ``params``, configured by ``config``. Raises OptimizerError if it doesn't fit."""
+    definition = cls.definition
+    _check_keys("the configuration", config, KEYS, required=("optimizer", "groups"))
+    if config["optimizer"] != definition.name:
+        raise OptimizerError(
+            f"this is a configuration of {config['optimizer']!r:.60}, not of {definition.name!r}"
+        )
+    read = read_parameters(params)
+    for group in read.groups:
+        if group.settings:
+            raise OptimizerError(
+                f"settings come from the configuration, but a group in params has {listed(group.settings)}"
+            )
+    described = config["groups"]
+    if not isinstance(described, (list, tuple)) or not described:
+        raise OptimizerError("the configuration's 'groups' must be a list of at least one group")
+    groups = []
+    for i, entry in enumerate(described):
+        _check_keys(f"group {i} of the configuration", entry, GROUP_KEYS, required=("hyperparameters",))
+        if len(described) > 1 and "names" not in entry:
+            raise OptimizerError(
+                f"group {i} of the configuration has no 'names', but there are several groups"
+            )
+        settings = {**entry["hyperparameters"], **entry.get("multipliers", {}), **entry.get("options", {})}
+        groups.append(ParameterGroup(tuple(entry.get("names", read.names)), settings))
+    _check_names(read.names, groups)
+    shared = {key: config[key] for key in ("backend", "nonfinite") if key in config}
+    return cls(Parameters(read.names, read.arrays, tuple(groups), read.layout), **shared)
+
+
+def _check_keys(what: str, mapping: Any, known: tuple[str, ...], required: tuple[str, ...]) -> None:
+    if not isinstance(mapping, Mapping):
+        raise OptimizerError(f"{what} must be a mapping, not {mapping!r:.60}")
+    for key in mapping:
+        if key not in known:
+            raise OptimizerError(f"{what} has the unknown key {key!r}" + did_you_mean(key, known))
+    for key in required:
+        if key not in mapping:
+            raise OptimizerError(f"{what} has no {key!r}")
+
+
+def _check_names(names: tuple[str, ...], groups: list[ParameterGroup]) -> None:
+    described = [name for group in groups for name in group.names]
+    missing = [name for name in names if name not in set(described)]
+    extra = [name for name in described if name not in set(names)]
+    if missing or extra or len(described) != len(set(described)):
+        findings = []
+        if missing:
+            findings.append(f"it has no group for {listed(missing)}")
+        if extra:
+            findings.append(f"it names {listed(extra)}, which is no parameter")
+        raise OptimizerError(
+            "the configuration's groups don't fit the parameters: "
+            + ("; ".join(findings) or "a name is in two groups")
+        )

@@ -1,0 +1,378 @@
+"""The base class of every generated optimizer.
+
+It puts the parts together: parameters are named and checked, groups hold hyperparameters, cohorts hold
+counts and scalar states, launches run the update on a backend. Each has a module of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar, NoReturn, TypeVar
+
+import numpy as np
+
+from solvergen.errors import HyperparameterError, OptimizerError, UnknownAttribute
+from solvergen.runtime import backends, config, restoring
+from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.cohorts import Cohort, Cohorts
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.groups import MULTIPLIERS, Group
+from solvergen.runtime.naming import did_you_mean
+from solvergen.runtime.parameters import Parameters, read_parameters
+from solvergen.runtime.plan import Launches
+from solvergen.runtime.policies import checked_policy, raise_nonfinite
+from solvergen.runtime.state import SnapshotData
+from solvergen.runtime.tables import Settings, host_step
+from solvergen.runtime.tensors import adopt_all, make_tensors
+from solvergen.runtime.views import StateView, TensorView
+
+Self = TypeVar("Self", bound="Optimizer")
+
+
+class Optimizer:
+    """Updates parameters in place by a generated rule. Subclasses give ``definition``.
+
+    Hyperparameters are attributes: ``opt.lr`` reads the value that all groups share, ``opt.lr = x`` sets
+    it in all groups; ``opt.groups[i].lr`` is one group's own. They may change between any two steps.
+
+    One thread at a time may use an optimizer; the parameters must not be written while it steps.
+    """
+
+    definition: ClassVar[Definition]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        definition = cls.__dict__.get("definition")
+        if definition is not None:
+            for hyperparameter in definition.hyperparameters:
+                setattr(cls, hyperparameter.name, _shared(hyperparameter.name, hyperparameter.doc))
+
+    def __init__(
+        self,
+        params: Any,
+        *,
+        hyperparameters: Mapping[str, Any],
+        options: Mapping[str, Any],
+        backend: str | Backend = "auto",
+        nonfinite: str = "propagate",
+    ) -> None:
+        """Check everything, then allocate the states.
+
+        ``params``: an array, a list or tuple or mapping of arrays, or a list of groups
+        ``{"params": ..., "lr": ..., "lr_mult": ...}``. Raises ArrayError for parameters that can't be
+        updated in place, HyperparameterError for settings, BackendUnavailable for backends.
+        """
+        definition = self.definition
+        read = read_parameters(params)
+        self._policy = checked_policy(nonfinite)
+        self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
+        self._settings = Settings(self._groups)
+        self._given_backend = backend if isinstance(backend, str) else backend.name
+        self._backend = _backend(backend, read)
+        self._by_position = read.layout.by_position
+        self._layout = read.layout
+        self._names = read.names
+        self._positions = {name: i for i, name in enumerate(read.names)}
+        arrays = adopt_all(self._backend, read.names, read.arrays)
+        self._tensors = make_tensors(definition, self._backend, read.names, arrays, self._groups)
+        self._cohorts = Cohorts(_first_cohorts(definition, self._groups, self._positions), len(self._names))
+        self._launches = Launches(definition, self._backend, self._tensors, [g.options for g in self._groups])
+
+    def step(self, gradients: Any) -> bool:
+        """Update every parameter that has a gradient, in place.
+
+        ``gradients``: laid out as the parameters were; None leaves a tensor alone, its state and its count
+        too. float64 parameters take float64 gradients, others float32, bfloat16 or float16 ones.
+
+        Returns True, or False if ``nonfinite="skip"`` left the step out. Raises ArrayError for gradients
+        that can't be used and NonfiniteGradient under ``nonfinite="raise"``; nothing has changed then.
+        (Should the launch itself fail, as when a GPU does, tensors of earlier launches have been updated.)
+        """
+        flat = self._layout.flatten(gradients)
+        bound = self._launches.bind(flat)
+        try:
+            if self._policy != "propagate" and not bound.finite():
+                if self._policy == "skip":
+                    return False
+                raise_nonfinite(self._backend, self._names, flat)
+            bound.follow(self._cohorts)
+            self._settings.refresh()
+            with np.errstate(all="ignore"):
+                rows, scalars = host_step(self.definition, self._settings, bound.cohorts, self._backend.table)
+                bound.fill(rows)
+            bound.launch()
+            for cohort, new in zip(bound.cohorts, scalars, strict=True):
+                cohort.t += 1
+                cohort.scalars = new
+        finally:
+            bound.release()
+        return True
+
+    def set(self, **changes: Any) -> None:
+        """Change several hyperparameters (or multipliers) of all groups: all of them, or none.
+
+        Raises HyperparameterError where a value isn't allowed.
+        """
+        commits = [group.check(changes) for group in self._groups]
+        for commit in commits:
+            commit()
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of parameters, with their own hyperparameters."""
+        return self._groups
+
+    @property
+    def params(self) -> TensorView[Any]:
+        """The parameters by name: the very arrays that were handed in."""
+        return self._view("params", self._positions, lambda i: self._tensors[i].plan.param)
+
+    @property
+    def state(self) -> StateView:
+        """The states: ``opt.state["m"]["layer1.weight"]``. Arrays are the live ones, on the backend's
+        device; scalar states are floats."""
+        definition = self.definition
+        active = [set(definition.active_state(**group.options)) for group in self._groups]
+        views = {}
+        for state in definition.state:
+            having = {
+                name: i for name, i in self._positions.items() if state.name in active[self._tensors[i].group]
+            }
+            if having or any(state.name in names for names in active):
+                views[state.name] = self._view(f"state[{state.name!r}]", having, self._reader(state.name))
+        return StateView(views, [s.name for s in definition.state if s.name not in views])
+
+    @property
+    def steps(self) -> TensorView[int]:
+        """How often each tensor was updated, by name."""
+        return self._view("steps", self._positions, lambda i: self._cohorts.of(i).t)
+
+    @property
+    def t(self) -> int:
+        """How often the tensor that was updated most was updated."""
+        return self._cohorts.largest_t
+
+    @property
+    def options(self) -> Mapping[str, bool]:
+        """The options, derived ones resolved. Raises OptimizerError where groups differ."""
+        first = self._groups[0].options
+        if any(group.options != first for group in self._groups):
+            raise OptimizerError("groups have different options; read opt.groups[i].options")
+        return first
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend in use."""
+        return self._backend.name
+
+    @property
+    def nonfinite(self) -> str:
+        """What happens when a gradient isn't finite: ``"propagate"``, ``"skip"`` or ``"raise"``."""
+        return self._policy
+
+    @nonfinite.setter
+    def nonfinite(self, policy: str) -> None:
+        self._policy = checked_policy(policy)
+
+    def get_config(self) -> dict[str, Any]:
+        """Everything but parameters and state, as data that JSON can hold."""
+        return config.describe(self.definition, self._groups, self._given_backend, self._policy)
+
+    @classmethod
+    def from_config(cls: type[Self], params: Any, config: Mapping[str, Any]) -> Self:
+        """A new optimizer over ``params`` as ``get_config`` described it.
+
+        Raises OptimizerError if the configuration is another optimizer's or its groups name other tensors.
+        """
+        from solvergen.runtime.config import rebuild
+
+        return rebuild(cls, params, config)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Hyperparameters, counts and states (not the parameters) as plain dicts of numbers and copies of
+        arrays on the host."""
+        return restoring.as_dict(self._snapshot(params=False))
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` returned, hyperparameters included.
+
+        Checked wholly before anything changes. Raises SnapshotMismatch that names all that doesn't fit.
+        """
+        data = restoring.from_dict(state_dict)
+        self._restore(data, params=False, hyperparameters=True)
+
+    def save(self, path: str | os.PathLike[str], *, params: bool = True) -> None:
+        """Write a snapshot, whole or not at all; the suffix of ``path`` chooses the format.
+
+        ``params=False`` leaves the parameters out. Raises SnapshotError.
+        """
+        from solvergen.runtime import snapshots
+
+        snapshots.save(path, self._snapshot(params=params))
+
+    def load(
+        self, path: str | os.PathLike[str], *, params: bool = True, hyperparameters: bool = True
+    ) -> None:
+        """Resume from a snapshot; parameters in it are restored in place.
+
+        ``params=False`` leaves the parameters as they are, ``hyperparameters=False`` the hyperparameters
+        and multipliers. Checked wholly before anything changes. Raises SnapshotError, SnapshotMismatch.
+        """
+        from solvergen.runtime import snapshots
+
+        self._restore(snapshots.load(path), params=params, hyperparameters=hyperparameters)
+
+    def _snapshot(self, *, params: bool) -> SnapshotData:
+        return restoring.snapshot(
+            self.definition, self._backend, self._groups, self._tensors, self._cohorts, params=params
+        )
+
+    def _restore(self, data: SnapshotData, *, params: bool, hyperparameters: bool) -> None:
+        restoring.restore(
+            data,
+            self.definition,
+            self._backend,
+            self._groups,
+            self._tensors,
+            self._cohorts,
+            params=params,
+            hyperparameters=hyperparameters,
+        )
+
+    def _changed(self) -> None:
+        self._settings.mark_stale()
+
+    def _view(self, what: str, positions: Mapping[str, int], get: Any) -> TensorView[Any]:
+        return TensorView(what, positions, get, self._by_position)
+
+    def _reader(self, state: str) -> Any:
+        if state in self.definition.scalar_states:
+            column = self.definition.scalar_states.index(state)
+            return lambda i: self._cohorts.of(i).scalars[column]
+        column = self.definition.array_states.index(state)
+        return lambda i: self._tensors[i].plan.states[column]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = getattr(type(self), name, None)
+        if isinstance(known, property) and known.fset is None:
+            raise UnknownAttribute(f"{name} of {type(self).__name__} is read-only")
+        if name.startswith("_") or isinstance(known, property):
+            object.__setattr__(self, name, value)
+        else:
+            self._refuse(name)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # Only called for names that aren't attributes.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        self._refuse(name)
+
+    def _refuse(self, name: str) -> NoReturn:
+        definition = self.definition
+        if name in definition.option_names:
+            raise UnknownAttribute(
+                f"{name} is an option: it is compiled in and can't change; make a new "
+                f"{definition.class_name} with {name}=... (read it as opt.options[{name!r}])"
+            )
+        if name in MULTIPLIERS:
+            raise UnknownAttribute(f"{name} belongs to a group: opt.groups[i].{name}")
+        public = [n for n in dir(type(self)) if not n.startswith("_")]
+        raise UnknownAttribute(
+            f"{definition.class_name} has no attribute {name!r}"
+            + did_you_mean(name, dict.fromkeys([*definition.hyperparameter_names, *public]))
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise OptimizerError(
+            f"{type(self).__name__} can't be pickled or copied: it shares its parameters with you; use save "
+            "and load, or state_dict and from_config"
+        )
+
+    def __repr__(self) -> str:
+        elements = sum(int(np.prod(tensor.plan.shape)) for tensor in self._tensors)
+        names = [*self.definition.hyperparameter_names, *self.definition.option_names]
+        shown = [{**group.hyperparameters, **group.options} for group in self._groups]
+        values = [
+            f"{name}={shown[0][name]!r}"
+            if all(s[name] == shown[0][name] for s in shown)
+            else f"{name}=<by group>"
+            for name in names
+        ]
+        return (
+            f"{type(self).__name__}({', '.join(values)}, backend={self.backend!r}, "
+            f"tensors={len(self._tensors)}, elements={elements}, t={self.t})"
+        )
+
+
+def _shared(name: str, doc: str) -> property:
+    """A hyperparameter of all groups as an attribute of the optimizer."""
+
+    def read(self: Optimizer) -> float | int:
+        values = [getattr(group, name) for group in self._groups]
+        if any(value != values[0] for value in values):
+            some = ", ".join([*map(repr, values[:4]), *["..."] * (len(values) > 4)])
+            raise HyperparameterError(f"groups have different {name} ({some}); read opt.groups[i].{name}")
+        result: float | int = values[0]
+        return result
+
+    def write(self: Optimizer, value: float | int) -> None:
+        self.set(**{name: value})
+
+    return property(read, write, doc=doc)
+
+
+def _make_groups(
+    definition: Definition,
+    read: Parameters,
+    hyperparameters: Mapping[str, Any],
+    options: Mapping[str, Any],
+    on_change: Any,
+) -> tuple[Group, ...]:
+    """The groups: what the constructor was given, overridden by each group's own settings."""
+    allowed = [*definition.hyperparameter_names, *definition.option_names, *MULTIPLIERS]
+    for name in (*hyperparameters, *options):
+        if name not in allowed:
+            raise HyperparameterError(
+                f"{definition.class_name} has no {name!r}" + did_you_mean(name, allowed)
+            )
+    defaults = {h.name: h.default for h in definition.hyperparameters} | dict(hyperparameters)
+    groups = []
+    for i, group in enumerate(read.groups):
+        for name in group.settings:
+            if name not in allowed:
+                raise HyperparameterError(
+                    f"params[{i}] has the unknown setting {name!r}" + did_you_mean(name, ["params", *allowed])
+                )
+        groups.append(
+            Group(
+                definition,
+                group.names,
+                {name: group.settings.get(name, value) for name, value in defaults.items()},
+                {
+                    name: group.settings.get(name, options.get(name))
+                    for name in definition.option_names
+                    if name in group.settings or name in options
+                },
+                {name: group.settings[name] for name in MULTIPLIERS if name in group.settings},
+                on_change,
+            )
+        )
+    return tuple(groups)
+
+
+def _backend(backend: str | Backend, read: Parameters) -> Backend:
+    if not isinstance(backend, str):
+        return backend
+    return backends.automatic(read.arrays) if backend == "auto" else backends.create(backend)
+
+
+def _first_cohorts(
+    definition: Definition, groups: tuple[Group, ...], positions: Mapping[str, int]
+) -> list[Cohort]:
+    cohorts = []
+    for g, group in enumerate(groups):
+        initial = definition.initial_state(**group.effective(), **group.options)
+        scalars = tuple(float(initial[name]) for name in definition.scalar_states)
+        cohorts.append(Cohort(g, 0, scalars, [positions[name] for name in group.names]))
+    return cohorts

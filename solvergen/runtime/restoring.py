@@ -1,0 +1,229 @@
+"""An optimizer's memory taken out as plain data, and put back.
+
+The data goes to a snapshot (``Optimizer.save``) or becomes a ``state_dict``; on the way back all of it is
+checked before anything changes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import solvergen
+from solvergen.errors import OptimizerError, SnapshotWarning
+from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.cohorts import Cohort, Cohorts
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.groups import Group
+from solvergen.runtime.state import GroupData, SnapshotData, TensorData
+from solvergen.runtime.tensors import Tensor
+
+
+def snapshot(
+    definition: Definition,
+    backend: Backend,
+    groups: Sequence[Group],
+    tensors: Sequence[Tensor],
+    cohorts: Cohorts,
+    *,
+    params: bool,
+) -> SnapshotData:
+    """Copies of everything; of the parameters too where ``params`` says so."""
+    kept = []
+    for i, tensor in enumerate(tensors):
+        cohort = cohorts.of(i)
+        active = definition.active_state(**groups[tensor.group].options)
+        kept.append(
+            TensorData(
+                name=tensor.plan.name,
+                shape=tensor.plan.shape,
+                dtype=tensor.dtype,
+                t=cohort.t,
+                scalars={
+                    name: value
+                    for name, value in zip(definition.scalar_states, cohort.scalars, strict=True)
+                    if name in active
+                },
+                arrays={
+                    name: backend.to_host(state)
+                    for name, state in zip(definition.array_states, tensor.plan.states, strict=True)
+                    if state is not None
+                },
+                param=backend.to_host(tensor.plan.param) if params else None,
+            )
+        )
+    return SnapshotData(
+        spec=definition.name,
+        class_name=definition.class_name,
+        digest=definition.digest,
+        version=solvergen.__version__,
+        schema=tuple((state.name, state.shape) for state in definition.state),
+        groups=tuple(_group_data(group) for group in groups),
+        tensors=tuple(kept),
+    )
+
+
+def restore(
+    data: SnapshotData,
+    definition: Definition,
+    backend: Backend,
+    groups: Sequence[Group],
+    tensors: Sequence[Tensor],
+    cohorts: Cohorts,
+    *,
+    params: bool,
+    hyperparameters: bool,
+) -> None:
+    """Put everything back. Raises SnapshotMismatch, with nothing changed, where it doesn't fit."""
+    from solvergen.runtime import snapshots
+
+    layouts = [snapshots.TensorLayout(t.plan.name, t.plan.shape, t.dtype) for t in tensors]
+    found = snapshots.match(data, definition, [_group_data(group) for group in groups], layouts)
+    for warning in found.warnings:
+        warnings.warn(warning, SnapshotWarning, stacklevel=4)
+    for tensor, kept in zip(tensors, found.tensors, strict=True):
+        for name, state in zip(definition.array_states, tensor.plan.states, strict=True):
+            if state is not None:
+                backend.copy_in(state, kept.arrays[name])
+        if params and kept.param is not None:
+            backend.copy_in(tensor.plan.param, kept.param)
+    cohorts.restore(
+        [
+            # A scalar state that doesn't exist keeps its value, which nothing reads.
+            Cohort(
+                tensor.group,
+                kept.t,
+                tuple(
+                    float(kept.scalars.get(name, old))
+                    for name, old in zip(definition.scalar_states, cohorts.of(i).scalars, strict=True)
+                ),
+                [i],
+            )
+            for i, (tensor, kept) in enumerate(zip(tensors, found.tensors, strict=True))
+        ]
+    )
+    if hyperparameters:
+        for group, values in zip(groups, found.groups, strict=True):
+            group.restore(values.hyperparameters, values.multipliers)
+
+
+def as_dict(data: SnapshotData) -> dict[str, Any]:
+    """As dicts, lists, strings, numbers and arrays."""
+    return {
+        "spec": data.spec,
+        "class_name": data.class_name,
+        "digest": data.digest,
+        "version": data.version,
+        "schema": dict(data.schema),
+        "groups": [
+            {
+                "members": list(group.members),
+                "hyperparameters": dict(group.hyperparameters),
+                "options": dict(group.options),
+                "multipliers": dict(group.multipliers),
+            }
+            for group in data.groups
+        ],
+        "tensors": {
+            tensor.name: {
+                "shape": list(tensor.shape),
+                "dtype": tensor.dtype,
+                "t": tensor.t,
+                "scalars": dict(tensor.scalars),
+                "arrays": dict(tensor.arrays),
+            }
+            for tensor in data.tensors
+        },
+    }
+
+
+def from_dict(state_dict: Any) -> SnapshotData:
+    """What ``as_dict`` made. Raises OptimizerError where the form isn't that."""
+    read = _Reader(state_dict, "the state_dict")
+    return SnapshotData(
+        spec=read.text("spec"),
+        class_name=read.text("class_name"),
+        digest=read.text("digest"),
+        version=read.text("version"),
+        schema=tuple((str(name), str(shape)) for name, shape in read.mapping("schema").items()),
+        groups=tuple(_group_from(entry, i) for i, entry in enumerate(read.sequence("groups"))),
+        tensors=tuple(_tensor_from(name, entry) for name, entry in read.mapping("tensors").items()),
+    )
+
+
+def _group_data(group: Group) -> GroupData:
+    numbers = {name: float(value) for name, value in group.hyperparameters.items()}
+    return GroupData(group.names, numbers, dict(group.options), group.multipliers)
+
+
+def _group_from(entry: Any, i: int) -> GroupData:
+    read = _Reader(entry, f"group {i} of the state_dict")
+    return GroupData(
+        members=tuple(str(name) for name in read.sequence("members")),
+        hyperparameters=read.numbers("hyperparameters"),
+        options={str(name): bool(value) for name, value in read.mapping("options").items()},
+        multipliers=read.numbers("multipliers"),
+    )
+
+
+def _tensor_from(name: Any, entry: Any) -> TensorData:
+    read = _Reader(entry, f"tensor {name!r} of the state_dict")
+    arrays = {}
+    for state, array in read.mapping("arrays").items():
+        if not isinstance(array, np.ndarray):
+            raise OptimizerError(f"state {state!r} of tensor {name!r} in the state_dict is no numpy.ndarray")
+        arrays[str(state)] = np.ascontiguousarray(array).reshape(array.shape)
+    return TensorData(
+        name=str(name),
+        shape=tuple(read.whole(n) for n in read.sequence("shape")),
+        dtype=read.text("dtype"),
+        t=read.whole(read.entry("t")),
+        scalars=read.numbers("scalars"),
+        arrays=arrays,
+    )
+
+
+class _Reader:
+    """Reads entries of a mapping and says what is wrong with them."""
+
+    def __init__(self, mapping: Any, what: str) -> None:
+        if not isinstance(mapping, Mapping):
+            raise OptimizerError(f"{what} must be a mapping, not {mapping!r:.60}")
+        self._mapping = mapping
+        self._what = what
+
+    def entry(self, key: str) -> Any:
+        if key not in self._mapping:
+            raise OptimizerError(f"{self._what} has no {key!r}; pass what state_dict() returned")
+        return self._mapping[key]
+
+    def text(self, key: str) -> str:
+        return self._checked(key, str)  # type: ignore[no-any-return]
+
+    def mapping(self, key: str) -> Mapping[Any, Any]:
+        return self._checked(key, Mapping)  # type: ignore[no-any-return]
+
+    def sequence(self, key: str) -> Sequence[Any]:
+        return self._checked(key, (list, tuple))  # type: ignore[no-any-return]
+
+    def numbers(self, key: str) -> dict[str, float]:
+        result = {}
+        for name, value in self.mapping(key).items():
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+                raise OptimizerError(f"{key}[{name!r}] in {self._what} is no number, but {value!r:.60}")
+            result[str(name)] = float(value)
+        return result
+
+    def whole(self, value: Any) -> int:
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
+            raise OptimizerError(f"{self._what} has {value!r:.60} where a whole number of at least 0 is due")
+        return int(value)
+
+    def _checked(self, key: str, kind: Any) -> Any:
+        value = self.entry(key)
+        if not isinstance(value, kind):
+            raise OptimizerError(f"{key!r} in {self._what} is {value!r:.60}")
+        return value

@@ -1,0 +1,82 @@
+"""The tables of scalars that launches read, filled once a step by the host program."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from solvergen.runtime.cohorts import Cohort
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.groups import Group
+
+
+class Settings:
+    """What the host program is given beside ``t`` and scalar states, kept until a hyperparameter changes.
+
+    Groups with equal settings have equal keys, so that many groups cost no more than what differs.
+    """
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self._groups = groups
+        self._stale = True
+        self.arguments: list[dict[str, Any]] = []
+        self.values: list[tuple[float, ...]] = []
+        self.keys: list[int] = []
+
+    def mark_stale(self) -> None:
+        """A hyperparameter or multiplier has changed."""
+        self._stale = True
+
+    def refresh(self) -> None:
+        """Read the groups again if anything has changed."""
+        if not self._stale:
+            return
+        arguments, values, keys = [], [], []
+        distinct: dict[tuple[bytes, tuple[bool, ...]], int] = {}
+        for group in self._groups:
+            effective = group.effective()
+            row = tuple(effective.values())
+            bits = struct.pack(f"{len(row)}d", *row)
+            keys.append(distinct.setdefault((bits, tuple(group.options.values())), len(distinct)))
+            arguments.append({**effective, **group.options})
+            values.append(row)
+        self.arguments, self.values, self.keys = arguments, values, keys
+        self._stale = False
+
+
+def host_step(
+    definition: Definition,
+    settings: Settings,
+    cohorts: Sequence[Cohort],
+    table: Literal["kernel", "reference"],
+) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
+    """The rows of the table and the new scalar states, both for each cohort at its next ``t``.
+
+    Nothing is changed. ``table`` is what the backend wants rows to hold.
+    """
+    names = definition.scalar_states
+    rows: list[tuple[float, ...]] = []
+    new_scalars: list[tuple[float, ...]] = []
+    memo: dict[tuple[int, int, bytes], tuple[tuple[float, ...], tuple[float, ...]]] = {}
+    for cohort in cohorts:
+        t, old = cohort.t + 1, cohort.scalars
+        key = (settings.keys[cohort.group], t, struct.pack(f"{len(old)}d", *old) if old else b"")
+        found = memo.get(key)
+        if found is None:
+            row, new = definition.scalars(
+                **settings.arguments[cohort.group], t=float(t), **dict(zip(names, old, strict=True))
+            )
+            if table == "reference":
+                row = (*old, *settings.values[cohort.group], float(t))
+            found = memo[key] = (row, tuple(new.get(name, o) for name, o in zip(names, old, strict=True)))
+        rows.append(found[0])
+        new_scalars.append(found[1])
+    return rows, new_scalars
+
+
+def table_width(definition: Definition, table: Literal["kernel", "reference"]) -> int:
+    """Number of values in a row."""
+    if table == "kernel":
+        return len(definition.table)
+    return len(definition.scalar_states) + len(definition.hyperparameters) + 1

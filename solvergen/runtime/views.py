@@ -1,0 +1,73 @@
+"""Read-only mappings through which users look at an optimizer's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from solvergen.errors import UnknownName
+from solvergen.runtime.naming import did_you_mean
+
+T = TypeVar("T")
+
+
+class TensorView(Mapping[str, T]):
+    """Something of each tensor, by its name; where parameters have no names of the user's, by its
+    position too.
+
+    ``positions`` maps the names shown to positions, ``get`` reads what belongs to a position.
+    """
+
+    def __init__(
+        self, what: str, positions: Mapping[str, int], get: Callable[[int], T], by_position: bool
+    ) -> None:
+        self._what = what
+        self._positions = positions
+        self._get = get
+        self._by_position = by_position
+
+    def __getitem__(self, key: str | int) -> T:
+        name: Any = key
+        if self._by_position and isinstance(key, int) and not isinstance(key, bool):
+            name = str(key)
+        if isinstance(name, str) and name in self._positions:
+            return self._get(self._positions[name])
+        raise UnknownName(f"{self._what} has no tensor {key!r}" + did_you_mean(key, self._positions))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __contains__(self, key: object) -> bool:
+        if self._by_position and isinstance(key, int) and not isinstance(key, bool):
+            key = str(key)
+        return key in self._positions
+
+    def __repr__(self) -> str:
+        return f"<{self._what}: {', '.join(self._positions)}>"
+
+
+class StateView(Mapping[str, TensorView[Any]]):
+    """The states by name, and in each the tensors that have it."""
+
+    def __init__(self, views: Mapping[str, TensorView[Any]], absent: Sequence[str]) -> None:
+        self._views = views
+        self._absent = absent
+
+    def __getitem__(self, name: str) -> TensorView[Any]:
+        if name in self._views:
+            return self._views[name]
+        if name in self._absent:
+            raise UnknownName(f"the state {name!r} doesn't exist under this optimizer's options")
+        raise UnknownName(f"no state {name!r}" + did_you_mean(name, self._views))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __repr__(self) -> str:
+        return f"<state: {', '.join(self._views)}>"
