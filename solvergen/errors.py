@@ -55,6 +55,10 @@ class SpecError(SolvergenError):
         super().__init__("\n".join(f"{d.location}: {d.code}: {d.message}" for d in diagnostics))
 
 
+class NotExpressible(SolvergenError):
+    """SymPy came to something that the language of equations has no words for."""
+
+
 class OutputError(SolvergenError):
     """Generated files can't be written where they were asked for. ``paths`` names the files in the way."""
 

@@ -59,13 +59,14 @@ def setting_text(missing: Guard, among: Guard) -> str:
     """
     if among.implies(missing):
         return ""
+    on = {name: Guard.option(missing.options, name) for name in missing.options}
+    off = {name: ~guard for name, guard in on.items()}
     for size in range(1, len(missing.options) + 1):
         for names in combinations(missing.options, size):
             for values in product((True, False), repeat=size):
                 cube = among
                 for name, value in zip(names, values, strict=True):
-                    option = Guard.option(missing.options, name)
-                    cube = cube & (option if value else ~option)
+                    cube = cube & (on if value else off)[name]
                 if not cube.is_never and cube.implies(missing):
                     parts = [f"{n} is {'on' if v else 'off'}" for n, v in zip(names, values, strict=True)]
                     return " when " + " and ".join(parts)

@@ -16,7 +16,7 @@ from solvergen.frontend.parse import read_equation, read_expression, target_of
 from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
 from solvergen.frontend.suggestions import instead_of_name, nearest
 from solvergen.ir.guards import Guard
-from solvergen.ir.nodes import Expression, Name
+from solvergen.ir.nodes import Expression, Name, names_in
 from solvergen.ir.program import Assign, Level, Program, Role, Symbol
 from solvergen.ir.types import Type
 from solvergen.spec.model import COPY_OF_PARAM, Text
@@ -202,17 +202,21 @@ class _Analyser:
             line.equation.target: None for line in self.lines if line.equation.target not in scope.symbols
         }
         types = scope.types
-        changed = True
-        while changed:
-            changed = False
-            for line in self.lines:
+        lines = [(line, frozenset(names_in(line.equation.value))) for line in self.lines]
+        stale = set(found)  # read somewhere with another type than now
+        first = True
+        while stale:
+            before, stale = stale, set()
+            for line, names in lines:
                 target = line.equation.target
-                if target not in found:
+                if target not in found or not (first or names & (before | stale)):
                     continue
                 typer = Typer(line.text, {**types, **found}, Findings(), lambda node, text: None)
                 both = join(found[target], typer.visit(line.equation.value).type)
                 if both is not None and both != found[target]:
-                    found[target], changed = both, True
+                    found[target] = both
+                    stale.add(target)
+            first = False
         return found
 
     def _type_statements(self, scope: Scope, temporaries: dict[str, Type | None]) -> list[Expression]:
