@@ -29,7 +29,7 @@ def _words(e: Expression) -> str | None:
         case Name():
             return e.name
         case Number():
-            return _number(e)
+            return _number(e) or "constant"
         case Round() | Stored():
             return _words(e.operand)
         case Unary():
