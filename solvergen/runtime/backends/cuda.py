@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,8 +15,8 @@ from solvergen.runtime.buffers import gradient_dtypes, type_name
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavailable
 from solvergen.runtime.cuda.kernels import Kernels
-from solvergen.runtime.cuda.launch import CudaLauncher
-from solvergen.runtime.cuda.tables import WORD
+from solvergen.runtime.cuda.launch import Access, CudaLauncher
+from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.definition import Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
 
@@ -36,7 +37,7 @@ class CudaBackend:
     table: Literal["kernel", "reference"] = "kernel"
 
     def __init__(
-        self, *, devices: Callable[[int], Device] | None = None, compiler: nvrtc.Nvrtc | None = None
+        self, *, devices: Callable[[int], Device] | None = None, compiler: nvrtc.Compiler | None = None
     ) -> None:
         """Without arguments: the GPUs that CuPy sees, and the NVRTC of its version of CUDA."""
         if devices is None:
@@ -79,11 +80,7 @@ class CudaBackend:
         return start, start + array.nbytes
 
     def allocate(self, param: cupy.ndarray, init: Initial) -> cupy.ndarray:
-        """A state: the parameter's shape and compute type, filled with ``init``.
-
-        It begins as far from a 128-bit word as its parameter does, counted in elements, so that the
-        kernel finds words that begin in all buffers at once, also where parameters are views.
-        """
+        """A state: the parameter's shape and compute type, filled with ``init``. See ``state_offset``."""
         import cupy
 
         home = self._devices(param.data.device_id)
@@ -151,13 +148,13 @@ class CudaBackend:
         Raises:
             KernelBuildError: the kernel doesn't compile, or the driver refuses it.
         """
-        return CudaLauncher(plan, self._devices, self._kernels, _view)
-
-
-def state_offset(param_address: int, param_itemsize: int, state_itemsize: int) -> int:
-    """Bytes from the last word boundary to a state's begin: as many elements as to its parameter's."""
-    elements = param_address % WORD // param_itemsize
-    return elements * state_itemsize % WORD
+        access = Access(
+            type=_array_type(),
+            facts=attrgetter("dtype", "shape", "data.device_id", "flags.c_contiguous"),
+            address=attrgetter("data.ptr"),
+            view=_view,
+        )
+        return CudaLauncher(plan, self._devices, self._kernels, access)
 
 
 def _fill(home: Device, state: cupy.ndarray, pattern: HostArray) -> None:

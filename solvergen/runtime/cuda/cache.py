@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 
 from solvergen.runtime.cache_folder import open_cache
-from solvergen.runtime.cuda.nvrtc import FLAGS, Nvrtc
+from solvergen.runtime.cuda.nvrtc import FLAGS, Compiler
 
 FORMAT = 1
 """Part of every key; raised when what is stored under a key changes its meaning."""
@@ -19,17 +19,17 @@ def key_of(text: str, defines: Mapping[str, int], architecture: str, version: tu
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def compiled(nvrtc: Nvrtc, text: str, defines: Mapping[str, int], architecture: str) -> bytes:
+def compiled(compiler: Compiler, text: str, defines: Mapping[str, int], architecture: str) -> bytes:
     """The code of ``text`` for ``sm_NN`` (a cubin) or ``compute_NN`` (PTX), from the cache or compiled now.
 
     Raises:
         KernelBuildError: it doesn't compile.
     """
     folder = open_cache("cuda")
-    key = key_of(text, defines, architecture, nvrtc.version)
+    key = key_of(text, defines, architecture, compiler.version)
     suffix = ".cubin" if architecture.startswith("sm_") else ".ptx"
     image = folder.load(key, suffix)
     if image is None:
-        image = nvrtc.compile(text, architecture, defines).image
+        image = compiler.compile(text, architecture, defines).image
         folder.store(key, image, suffix)
     return image

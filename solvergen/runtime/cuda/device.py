@@ -135,8 +135,8 @@ class CupyDevice:
                 return module.get_function(name)
         except self._cuda.driver.CUDADriverError as problem:
             raise KernelBuildError(
-                f"GPU {self.number} can't load the kernel: {problem}. Its driver may be older than the NVRTC that "
-                "compiled the kernel: update the driver, or install the extra [cuda12] instead of [cuda13]"
+                f"GPU {self.number} can't load the kernel: {problem}. Its driver may be older than the NVRTC "
+                "that compiled it: update the driver, or install the extra [cuda12] instead of [cuda13]"
             ) from problem
 
     def allocate(self, nbytes: int) -> Any:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from solvergen.errors import KernelBuildError
-from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.cache import compiled, key_of
 from solvergen.runtime.cuda.device import Device, Kernel
+from solvergen.runtime.cuda.nvrtc import Compiler
 from solvergen.runtime.dtypes import STORAGE_TYPES
 
 UPDATE = "sg_kernel"
@@ -21,7 +21,7 @@ _FINITE_TEXT = Path(__file__).with_name("finite.cu")
 class Kernels:
     """Compiles for, and loads on, any number of devices. Threads may share it."""
 
-    def __init__(self, compiler: nvrtc.Nvrtc) -> None:
+    def __init__(self, compiler: Compiler) -> None:
         self._compiler = compiler
         self._loaded: dict[tuple[int, str], Kernel] = {}
         self._lock = threading.Lock()

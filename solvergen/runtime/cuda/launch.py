@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,71 +20,79 @@ from solvergen.runtime.cuda.kernels import Kernels
 from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS, Spans, chunks_of, lanes_of
 from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
 
-_facts = attrgetter("dtype", "shape", "data.device_id", "flags.c_contiguous")
-_address = attrgetter("data.ptr")
+
+@dataclass(frozen=True)
+class Access:
+    """How a launcher reads arrays of one kind.
+
+    ``facts``: dtype, shape, number of the GPU, whether C-contiguous. ``address``: of the first element.
+    ``view``: an array of another kind as one of this kind over the same memory, or None.
+    """
+
+    type: type[Any]
+    facts: Callable[[Array], tuple[Any, ...]]
+    address: Callable[[Array], int]
+    view: Callable[[object], Array | None]
 
 
 class CudaLauncher:
     """Tensors of equal dtypes and options, on one GPU or several. See ``Launcher``."""
 
     def __init__(
-        self,
-        plan: LaunchPlan,
-        devices: Callable[[int], Device],
-        kernels: Kernels,
-        view: Callable[[object], Array | None],
+        self, plan: LaunchPlan, devices: Callable[[int], Device], kernels: Kernels, access: Access
     ) -> None:
-        """``view`` gives an array of any kind as a ``cupy.ndarray`` over the same memory, or None."""
-        self._view = view
-        self._grad_type = STORAGE_TYPES[plan.grad_dtype]
+        """Compiles the kernel or takes it from the cache. Raises KernelBuildError."""
+        self._access = access
+        self._itemsize = STORAGE_TYPES[plan.grad_dtype].itemsize
         dtype = numpy_dtype(plan.grad_dtype)
-        numbers = [tensor.param.data.device_id for tensor in plan.tensors]
-        self._expected = [
-            (dtype, t.shape, number, True) for t, number in zip(plan.tensors, numbers, strict=True)
-        ]
-        self._array_types = {type(tensor.param) for tensor in plan.tensors}
+        facts = [access.facts(tensor.param) for tensor in plan.tensors]
+        # A gradient is to be as its parameter is, but for the dtype.
+        self._expected = [(dtype, *rest) for _, *rest in facts]
         self._sizes = np.array([tensor.param.size for tensor in plan.tensors], np.int64)
-        written = [a for t in plan.tensors for a in (t.param, *t.states) if a is not None]
-        # Addresses are unique over all GPUs, so one table serves.
-        self._written = Spans(
-            np.array([a.data.ptr for a in written], np.int64), np.array([a.nbytes for a in written], np.int64)
-        )
+        self._pointers = np.zeros((len(facts), 2 + len(plan.definition.array_states)), np.uint64)
+        sizes = np.zeros(self._pointers.shape, np.int64)
+        for i, tensor in enumerate(plan.tensors):
+            for j, array in enumerate((tensor.param, None, *tensor.states)):
+                if array is not None:
+                    self._pointers[i, j] = access.address(array)
+                    sizes[i, j] = array.nbytes
+        # Addresses are unique over all GPUs, so one table of what is written serves.
+        self._written = Spans(self._pointers.astype(np.int64).reshape(-1), sizes.reshape(-1))
+        numbers = np.array([number for _, _, number, _ in facts])
         self._parts = [
-            (indices, _Part(plan, indices, devices(number), kernels))
-            for number in sorted(set(numbers))
-            for indices in [np.flatnonzero(np.array(numbers) == number)]
+            (members, _Part(plan, self._sizes[members], devices(int(number)), kernels))
+            for number in np.unique(numbers)
+            for members in [np.flatnonzero(numbers == number)]
         ]
         self._gradients: tuple[Any, ...] = ()
-        self._pointers = np.zeros(len(numbers), np.int64)
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Remember the gradients if each is just what the plan expects."""
-        if not self._array_types.issuperset(map(type, gradients)):
-            viewed = [self._view(gradient) for gradient in gradients]
+        if set(map(type, gradients)) != {self._access.type}:
+            viewed = [self._access.view(gradient) for gradient in gradients]
             if any(gradient is None for gradient in viewed):
                 return False
             gradients = viewed
-        if list(map(_facts, gradients)) != self._expected:
+        if list(map(self._access.facts, gradients)) != self._expected:
             return False
-        pointers = np.fromiter(map(_address, gradients), np.int64, len(gradients))
-        itemsize = self._grad_type.itemsize
-        if (pointers[self._sizes > 0] % itemsize).any():
+        addresses = np.fromiter(map(self._access.address, gradients), np.int64, len(gradients))
+        if (addresses[self._sizes > 0] % self._itemsize).any():
             return False
-        if self._written.meet(pointers, self._sizes * itemsize).any():
+        if self._written.meet(addresses, self._sizes * self._itemsize).any():
             return False
         self._gradients = tuple(gradients)  # so that their memory isn't given to others before the step
-        self._pointers = pointers
+        self._pointers[:, 1] = addresses
         return True
 
     def finite(self) -> bool:
         """Whether all bound gradients are finite. Reads them once and waits for the answer."""
-        answers = [part.finite(self._pointers[indices]) for indices, part in self._parts]
+        answers = [part.finite(self._pointers[members, 1]) for members, part in self._parts]
         return all(answers)
 
     def launch(self, table: HostArray, rows: HostArray) -> None:
         """Start the update. Returns before it is done."""
-        for indices, part in self._parts:
-            part.launch(self._pointers[indices], table, rows[indices])
+        for members, part in self._parts:
+            part.launch(self._pointers[members], table, rows[members])
 
     def release(self) -> None:
         """Forget the gradients. Their memory may be used again in the stream's order."""
@@ -94,38 +102,32 @@ class CudaLauncher:
 class _Part:
     """The tensors of a plan that lie on one GPU."""
 
-    def __init__(self, plan: LaunchPlan, indices: HostArray, device: Device, kernels: Kernels) -> None:
-        tensors = [plan.tensors[i] for i in indices]
-        param, grad = STORAGE_TYPES[plan.param_dtype], STORAGE_TYPES[plan.grad_dtype]
+    def __init__(self, plan: LaunchPlan, sizes: HostArray, device: Device, kernels: Kernels) -> None:
+        itemsizes = [STORAGE_TYPES[name].itemsize for name in (plan.param_dtype, plan.grad_dtype)]
         self._device = device
         self._kernels = kernels
         self._grad_dtype = plan.grad_dtype
         self._kernel = kernels.update(
             device, plan.definition.folder, plan.param_dtype, plan.grad_dtype, plan.options
         )
-        chunks = chunks_of([t.param.size for t in tensors], lanes_of((param.itemsize, grad.itemsize)))
+        chunks = chunks_of(sizes, lanes_of(itemsizes))
         self._n_chunks = len(chunks)
         self._blocks = min(len(chunks), MAX_BLOCKS)
         self._chunks = device.allocate(max(1, chunks.nbytes))
         if self._n_chunks:
             device.upload(self._chunks.ptr, chunks.view(np.uint8))
             device.synchronize()  # the table is an ordinary array of ours that goes away
-        buffers = [(t.param, None, *t.states) for t in tensors]
-        self._pointers = np.array(
-            [[a.data.ptr if a is not None else 0 for a in row] for row in buffers], np.uint64
-        )
-        self._sets = [_TableSet(device), _TableSet(device)]
+        self._sets = (_TableSet(device), _TableSet(device))
         self._turn = 0
 
-    def launch(self, gradients: HostArray, table: HostArray, rows: HostArray) -> None:
+    def launch(self, pointers: HostArray, table: HostArray, rows: HostArray) -> None:
         if not self._n_chunks:
             return
-        self._pointers[:, 1] = gradients
         tables = self._sets[self._turn]
         self._turn ^= 1
-        pointers, table_at, rows_at = tables.fill(self._pointers, table, rows)
+        pointers_at, table_at, rows_at = tables.fill(pointers, table, rows)
         arguments = (
-            np.uint64(pointers),
+            np.uint64(pointers_at),
             np.uint64(rows_at),
             np.uint64(table_at),
             np.uint64(self._chunks.ptr),
@@ -140,9 +142,9 @@ class _Part:
         kernel = self._kernels.finite(self._device, self._grad_dtype)
         tables = self._sets[self._turn]
         found = np.zeros(1, np.int32)
-        pointers, found_at = tables.fill(gradients.astype(np.uint64), found)
+        pointers_at, found_at = tables.fill(gradients, found)
         arguments = (
-            np.uint64(pointers),
+            np.uint64(pointers_at),
             np.uint64(self._chunks.ptr),
             np.int64(self._n_chunks),
             np.uint64(found_at),
@@ -174,7 +176,9 @@ class _TableSet:
             self._host = self._device.staging(capacity)
             self._memory = self._device.allocate(capacity)
         for offset, table in zip(offsets, tables, strict=True):
-            self._host[offset : offset + table.nbytes] = table.reshape(-1).view(np.uint8)
+            self._host[offset : offset + table.nbytes] = (
+                np.ascontiguousarray(table).reshape(-1).view(np.uint8)
+            )
         address = self._memory.ptr
         self._device.upload(address, self._host[:end])
         return [address + offset for offset in offsets]

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from solvergen.errors import BackendUnavailable, KernelBuildError
 
@@ -70,6 +70,20 @@ class Compiled:
     architecture: str
     log: str
     resources: tuple[KernelResources, ...]
+
+
+class Compiler(Protocol):
+    """What turns CUDA text into something that a device can load."""
+
+    version: tuple[int, int]
+
+    def architecture_for(self, capability: int) -> str:
+        """What to compile for, given a compute capability, 90 for 9.0."""
+        ...
+
+    def compile(self, text: str, architecture: str, defines: Mapping[str, int] | None = None) -> Compiled:
+        """Compile. Raises KernelBuildError."""
+        ...
 
 
 class Nvrtc:

@@ -30,7 +30,7 @@ def lanes_of(itemsizes: Sequence[int]) -> int:
     return WORD // min(itemsizes)
 
 
-def chunks_of(sizes: Sequence[int], lanes: int) -> np.ndarray[Any, np.dtype[np.void]]:
+def chunks_of(sizes: Sequence[int] | HostArray, lanes: int) -> np.ndarray[Any, np.dtype[np.void]]:
     """Cut tensors of these sizes into chunks, one a block.
 
     Small enough to occupy the whole GPU, large enough that the table stays short: a chunk gives each
@@ -50,6 +50,15 @@ def chunks_of(sizes: Sequence[int], lanes: int) -> np.ndarray[Any, np.dtype[np.v
     chunks["start"] = start
     chunks["count"] = np.minimum(counts[tensor] - start, length)
     return chunks
+
+
+def state_offset(param_address: int, param_itemsize: int, state_itemsize: int) -> int:
+    """Bytes from the last word boundary to a state's begin: as many elements as to its parameter's.
+
+    So the kernel finds words that begin in all buffers at once, also where parameters are views.
+    """
+    elements = param_address % WORD // param_itemsize
+    return elements * state_itemsize % WORD
 
 
 class Spans:
