@@ -142,7 +142,7 @@ class CpuLauncher:
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Read the gradients' addresses if each is just what the plan expects."""
-        items = gradients if type(gradients) is list else list(gradients)
+        items: list[Any] = gradients if type(gradients) is list else list(gradients)
         if len(items) != len(self._plan.tensors):
             return False
         self._gradients = None
