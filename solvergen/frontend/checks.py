@@ -16,53 +16,64 @@ from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, names_in, walk
 
 if TYPE_CHECKING:
-    from solvergen.spec.model import Spec, State, Text
+    from solvergen.spec.model import Spec, Text
 
 
 def check_use(
-    spec: Spec,
-    scope: Scope,
-    lines: list[Line],
-    others: tuple[Expression, ...],
-    excused: frozenset[str],
-    allowed: Guard,
-    findings: Findings,
+    spec: Spec, lines: list[Line], mentioned: frozenset[str], excused: frozenset[str], findings: Findings
 ) -> None:
     """Hyperparameters, options and state that nothing reads or writes.
 
-    ``others``: derived options and initial values. ``excused``: names that a misspelt one probably meant.
+    ``mentioned``: names in conditions, derived options and initial values. ``excused``: names that a
+    misspelt one probably meant.
     """
-    read: dict[str, Guard] = {}
-    written: dict[str, Guard] = {}
-    never = Guard.never(scope.options)
-    for line in lines:
-        for node, guard in reads(line.equation.value, line.guard & allowed):
-            read[node.name] = read.get(node.name, never) | guard
-        target = line.equation.target
-        written[target] = written.get(target, never) | (line.guard & allowed)
-    mentioned = {name for expression in others for name in names_in(expression)}
-    guards = [line.guard for line in lines] + [scope.symbols[s.name].guard for s in spec.state]
+    read = {name for line in lines for name in names_in(line.equation.value)}
+    written = {line.equation.target for line in lines}
+    settings = mentioned | excused | read
     for h in spec.hyperparameters:
-        if h.name not in read and h.name not in mentioned and h.name not in excused:
-            _declared(spec, h.location, "SG064", f"{h.name} is never used", findings)
+        if h.name not in settings:
+            _declared(spec, h.location, "SG064", f"{h.name} is never used", _UNUSED, findings)
     for option in spec.options:
-        name = option.name
-        decides = any(_flipped(guard, name) != guard for guard in guards)
-        if not decides and name not in read and name not in mentioned and name not in excused:
-            _declared(spec, option.location, "SG065", f"option {name} is never used", findings)
+        if option.name not in settings:
+            _declared(
+                spec, option.location, "SG065", f"option {option.name} is never used", _UNUSED, findings
+            )
+    for state in spec.state:
+        name = state.name
+        if name in excused or name in written:
+            continue
+        if name in read:
+            message = f"state {name} is read but never assigned: it stays as it began"
+            hint = f"assign it ({name} = ...), or make it a hyperparameter"
+            _declared(spec, state.location, "SG067", message, hint, findings)
+        else:
+            _declared(spec, state.location, "SG066", f"state {name} is never used", _UNUSED, findings)
+
+
+def check_waste(spec: Spec, scope: Scope, lines: list[Line], allowed: Guard, findings: Findings) -> None:
+    """Memory for state that doesn't matter, or not under every setting (warnings)."""
+    never = Guard.never(scope.options)
+    touched: dict[str, Guard] = {}
+    for line in lines:
+        target, guard = line.equation.target, line.guard & allowed
+        touched[target] = touched.get(target, never) | guard
+        for node, there in reads(line.equation.value, guard):
+            touched[node.name] = touched.get(node.name, never) | there
     reaching = _reaching_param(lines)
     for state in spec.state:
-        if state.name not in excused:
-            _check_state(
-                spec, scope, state, read.get(state.name), written.get(state.name), reaching, allowed, findings
-            )
+        name = state.name
+        if name not in reaching:
+            message, hint = f"state {name} never has an effect on param", "use it, or save its memory"
+            _declared(spec, state.location, "SG068", message, hint, findings, warning=True)
+            continue
+        exists = scope.symbols[name].guard & allowed
+        idle = exists & ~touched.get(name, never)
+        if not idle.is_never:
+            message = f"state {name} takes memory but is not used{setting_text(idle, exists)}"
+            _declared(spec, state.location, "SG069", message, "give it a `when`", findings, warning=True)
 
 
-def _flipped(guard: Guard, option: str) -> Guard:
-    """``guard`` with the meaning of ``option`` turned round."""
-    bit = 1 << guard.options.index(option)
-    table = sum(1 << (i ^ bit) for i in range(1 << len(guard.options)) if guard.table >> i & 1)
-    return Guard(guard.options, table)
+_UNUSED = "leave it out, or use it"
 
 
 def _declared(
@@ -70,73 +81,27 @@ def _declared(
     location: Location | None,
     code: str,
     message: str,
+    hint: str,
     findings: Findings,
-    hint: str | None = None,
     *,
     warning: bool = False,
 ) -> None:
-    findings.at(
-        code,
-        message,
-        location or spec.location,
-        text=spec,
-        hint=hint or "leave it out, or use it",
-        warning=warning,
-    )
-
-
-def _check_state(
-    spec: Spec,
-    scope: Scope,
-    state: State,
-    read: Guard | None,
-    written: Guard | None,
-    reaching: set[str],
-    allowed: Guard,
-    findings: Findings,
-) -> None:
-    name = state.name
-    if read is None and written is None:
-        _declared(spec, state.location, "SG066", f"state {name} is never used", findings)
-        return
-    if written is None:
-        _declared(
-            spec,
-            state.location,
-            "SG067",
-            f"state {name} is read but never assigned: it stays as it began",
-            findings,
-            f"assign it ({name} = ...), or make it a hyperparameter",
-        )
-        return
-    if name not in reaching:
-        message = f"state {name} never has an effect on param"
-        _declared(
-            spec, state.location, "SG068", message, findings, "use it, or save its memory", warning=True
-        )
-        return
-    exists = scope.symbols[name].guard & allowed
-    touched = written if read is None else read | written
-    idle = exists & ~touched
-    if not idle.is_never:
-        message = f"state {name} takes memory but is not used{setting_text(idle, exists)}"
-        _declared(spec, state.location, "SG069", message, findings, "give it a `when`", warning=True)
+    findings.at(code, message, location or spec.location, text=spec, hint=hint, warning=warning)
 
 
 def _reaching_param(lines: list[Line]) -> set[str]:
     """Names that param depends on, through any number of statements and steps."""
-    reaching = {"param"}
-    while True:
-        more = {
-            name
-            for line in lines
-            if line.equation.target in reaching
-            for name in names_in(line.equation.value)
-            if name not in reaching
-        }
-        if not more:
-            return reaching
-        reaching |= more
+    sources: dict[str, set[str]] = {}
+    for line in lines:
+        sources.setdefault(line.equation.target, set()).update(names_in(line.equation.value))
+    reaching: set[str] = set()
+    waiting = ["param"]
+    while waiting:
+        name = waiting.pop()
+        if name not in reaching:
+            reaching.add(name)
+            waiting.extend(sources.get(name, ()))
+    return reaching
 
 
 def check_whens(guards: list[tuple[Text, Guard]], allowed: Guard, findings: Findings) -> None:
@@ -158,7 +123,8 @@ def check_constants(text: Text, expression: Expression, findings: Findings) -> N
         if node.location is None:
             continue
         if isinstance(node, Binary) and node.op in ("/", "//", "%") and constant(node.right) == 0:
-            findings.at("SG086", "division by zero", node.location, text=text)
+            hint = "to guard against zeros write where(x != 0, a/x, 0)"
+            findings.at("SG086", "division by zero", node.location, text=text, hint=hint)
             continue
         operands = [constant(operand) for operand in node.operands]
         values = [v for v in operands if v is not None]
@@ -167,7 +133,8 @@ def check_constants(text: Text, expression: Expression, findings: Findings) -> N
         value = combine(node, values)
         if not math.isfinite(value):
             what = "is not a number" if value != value else "is infinite in float64"
-            findings.at("SG088", f"this constant {what}", node.location, text=text)
+            hint = "constants are computed in float64: the largest is about 1.8e308"
+            findings.at("SG088", f"this constant {what}", node.location, text=text, hint=hint)
 
 
 def check_conditions(

@@ -31,20 +31,18 @@ def guard_of(expression: Expression, options: tuple[str, ...]) -> Guard | None:
     return None
 
 
-def read_guard(
+def read_when(
     text: Text, options: tuple[str, ...], known: Collection[str], findings: Findings
-) -> Guard | None:
-    """The guard of a ``when``; None, with the reasons in ``findings``, if it has none.
+) -> Expression | None:
+    """The condition of a ``when``, purely of options; None, with the reasons in ``findings``, if it isn't.
 
     ``known`` are all names of the spec, to tell a name that isn't an option from one that doesn't exist.
     """
     expression = read_expression(text, findings)
-    if expression is None:
-        return None
-    guard = guard_of(expression, options)
-    if guard is None:
+    if expression is not None and guard_of(expression, options) is None:
         _explain(expression, text, options, known, findings)
-    return guard
+        return None
+    return expression
 
 
 def _explain(

@@ -76,7 +76,7 @@ def setting_text(missing: Guard, among: Guard) -> str:
 def check_flow(
     spec: Spec, scope: Scope, lines: list[Line], opaque: frozenset[str], allowed: Guard, findings: Findings
 ) -> None:
-    """Use before assignment, state outside its ``when``, a parameter that doesn't change, dead statements.
+    """Use before assignment, state outside its ``when``, a parameter that doesn't change.
 
     ``opaque``: targets of statements that couldn't be read, of which nothing is claimed.
     """
@@ -84,7 +84,6 @@ def check_flow(
     if opaque:
         return
     _check_param(spec, lines, allowed, findings)
-    _check_dead(scope, lines, allowed, findings)
 
 
 def _check_order_of_use(
@@ -178,8 +177,8 @@ def _check_param(spec: Spec, lines: list[Line], allowed: Guard, findings: Findin
         )
 
 
-def _check_dead(scope: Scope, lines: list[Line], allowed: Guard, findings: Findings) -> None:
-    """Statements whose value nothing reads. What a dead statement reads counts as read."""
+def check_dead(scope: Scope, lines: list[Line], allowed: Guard, findings: Findings) -> None:
+    """Statements whose value nothing reads (warnings). What a dead statement reads counts as read."""
     never = Guard.never(scope.options)
     live = {
         name: symbol.guard
@@ -199,17 +198,11 @@ def _check_dead(scope: Scope, lines: list[Line], allowed: Guard, findings: Findi
                 hint="leave the statement out",
             )
         needed = live.get(target, never) & line.guard & allowed
-        # A statement that never runs, or touches state that isn't there, has been reported as that.
-        runs = not (line.guard & allowed & _exists(scope, target)).is_never
-        if needed.is_never and runs:
+        if needed.is_never:
             _report_dead(scope, line, target in ever_read, findings)
         live[target] = live.get(target, never) & ~line.guard
         for node, guard in reads(value, line.guard & allowed):
             live[node.name] = live.get(node.name, never) | guard
-
-
-def _exists(scope: Scope, name: str) -> Guard:
-    return scope.symbols[name].guard if name in scope.symbols else Guard.always(scope.options)
 
 
 def _report_dead(scope: Scope, line: Line, read_elsewhere: bool, findings: Findings) -> None:

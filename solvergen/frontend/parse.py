@@ -1,6 +1,7 @@
 """Equation text to IR, through Python's ``ast`` and a visitor that knows only what the language has.
 
-Nothing is ever evaluated. The text has been measured and its tokens put in order (``tokens.py``) before
+Nothing is ever evaluated. The text has been measured and its tokens put in order (``tokens.py``,
+``order.py``) before
 ``ast.parse`` sees it; the visitor refuses every node that it doesn't know.
 """
 
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from solvergen.errors import Location
 from solvergen.frontend.findings import Findings
+from solvergen.frontend.order import check_order
 from solvergen.frontend.suggestions import instead_of_function
-from solvergen.frontend.tokens import Token, check_order, scan
+from solvergen.frontend.tokens import Token, scan
 from solvergen.ir.functions import FUNCTIONS, RESERVED_FOR_LATER
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Unary
 
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100
 """Levels of the syntax tree: a sum of 100 terms, say."""
+
+_SIGNATURES = {name: f"{name}(x)" for name in FUNCTIONS} | {
+    "min": "min(a, b)",
+    "max": "max(a, b)",
+    "where": "where(condition, a, b)",
+    "clip": "clip(x, low, high)",
+}
 
 _TARGET = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)")
 
@@ -118,7 +127,8 @@ def read_equation(text: Text, findings: Findings) -> Equation | None:
         )
         return None
     if not value:
-        findings.add("SG052", "something is missing after `=`", text, equals.start, equals.end)
+        hint = "write the new value"
+        findings.add("SG040", "nothing stands right of the `=`", text, equals.start, equals.end, hint=hint)
         return None
     expression = _expression(text, value, findings)
     if expression is None:
@@ -291,7 +301,8 @@ class _Visitor:
             return self.refuse(node, "SG055", "arguments go by position, not by name")
         arity = FUNCTIONS[name].arity
         if len(args) != arity:
-            hint = f"nest them: {name}(a, {name}(b, c))" if name in ("min", "max") and len(args) > 2 else None
+            nested = name in ("min", "max") and len(args) > 2
+            hint = f"nest them: {name}(a, {name}(b, c))" if nested else f"write {_SIGNATURES[name]}"
             takes = "1 argument" if arity == 1 else f"{arity} arguments"
             return self.refuse(node, "SG055", f"{name} takes {takes}, not {len(args)}", hint)
         return Call(name, args, location=location)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from solvergen.errors import Diagnostic, SpecError
 from solvergen.frontend import checks
-from solvergen.frontend.conditions import read_guard
+from solvergen.frontend.conditions import guard_of, read_when
 from solvergen.frontend.findings import Findings
-from solvergen.frontend.flow import Line, check_flow
+from solvergen.frontend.flow import Line, check_dead, check_flow
 from solvergen.frontend.infer import Typer, join, rounded
 from solvergen.frontend.parse import read_equation, read_expression, target_of
 from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
@@ -114,8 +114,10 @@ class _Analyser:
         settings = (*(h.name for h in spec.hyperparameters), *spec.option_names)
         self.declared = ("param", "grad", "t", *states, *settings)
         self.whens: list[tuple[Text, Guard]] = []
+        self.conditions: list[Expression] = []
         self.lines: list[Line] = []
         self.opaque: set[str] = set()  # targets of statements that can't be read
+        self.torn: set[str] = set()  # temporaries that are conditions here and numbers there
         self.excused: set[str] = set()  # declared names that a misspelt one probably meant
 
     def run(self) -> Analysis:
@@ -139,11 +141,13 @@ class _Analyser:
         """The guard of a ``when``; where it can't be read (which is reported), as if there were none."""
         if text is None:
             return self.always
-        guard = read_guard(text, self.options, self.declared, self.findings)
-        if guard is None:
+        condition = read_when(text, self.options, self.declared, self.findings)
+        guard = None if condition is None else guard_of(condition, self.options)
+        if condition is None or guard is None:
             self.opaque.add("")  # what is used when isn't known
             return self.always
-        if (text, guard) not in self.whens or all(t.location != text.location for t, _ in self.whens):
+        self.conditions.append(condition)
+        if all(seen.location != text.location for seen, _ in self.whens):  # a `do` may list several equations
             self.whens.append((text, guard))
         return guard
 
@@ -212,18 +216,23 @@ class _Analyser:
                 if target not in found or not (first or names & (before | stale)):
                     continue
                 typer = Typer(line.text, {**types, **found}, Findings(), lambda node, text: None)
-                both = join(found[target], typer.visit(line.equation.value).type)
-                if both is not None and both != found[target]:
+                type = typer.visit(line.equation.value).type
+                both = join(found[target], type)
+                if both is None and type is not None:
+                    self.torn.add(target)
+                elif both != found[target]:
                     found[target] = both
                     stale.add(target)
             first = False
         return found
 
     def _type_statements(self, scope: Scope, temporaries: dict[str, Type | None]) -> list[Expression]:
-        types = {**dict.fromkeys(self.opaque), **scope.types, **temporaries}
-        return [self._type_statement(line, scope, types) for line in self.lines]
+        types = {**dict.fromkeys(self.opaque), **scope.types, **temporaries, **dict.fromkeys(self.torn)}
+        return [self._type_statement(line, scope, types, temporaries) for line in self.lines]
 
-    def _type_statement(self, line: Line, scope: Scope, types: dict[str, Type | None]) -> Expression:
+    def _type_statement(
+        self, line: Line, scope: Scope, types: dict[str, Type | None], temporaries: dict[str, Type | None]
+    ) -> Expression:
         target, role = line.equation.target, scope.role(line.equation.target)
         checks.check_constants(line.text, line.equation.value, self.findings)
 
@@ -245,7 +254,7 @@ class _Analyser:
             message = f"'{target}' can't be the name of a temporary: {problem[1]}"
             self.findings.at("SG063", message, place, text=line.text, hint="choose another name")
         elif value.type is not None:
-            return self._fit(line, role, value, types[target])
+            return self._fit(line, role, value, {**types, **temporaries}[target])
         return value
 
     def _fit(self, line: Line, role: Role, value: Expression, type: Type | None) -> Expression:
@@ -295,8 +304,13 @@ class _Analyser:
             checks.check_conditions(line.text, line.equation.value, line.guard & allowed, known, findings)
         check_flow(spec, scope, self.lines, frozenset(self.opaque), allowed, findings)
         if not self.opaque:
-            others = (*declarations.derived.values(), *declarations.initial)
-            checks.check_use(spec, scope, self.lines, others, frozenset(self.excused), allowed, findings)
+            others = (*declarations.derived.values(), *declarations.initial, *self.conditions)
+            mentioned = frozenset(name for expression in others for name in names_in(expression))
+            checks.check_use(spec, self.lines, mentioned, frozenset(self.excused), findings)
+        if not findings.has_errors:
+            # Of a program that is wrong these would mostly repeat the error in other words.
+            check_dead(scope, self.lines, allowed, findings)
+            checks.check_waste(spec, scope, self.lines, allowed, findings)
 
     def _program(self, scope: Scope) -> Program:
         symbols = dict(scope.symbols)

@@ -27,7 +27,6 @@ from solvergen.ir.text import expression_text
 from solvergen.spec.model import Text
 from solvergen.spec.names import NAME_PATTERN
 
-
 _RELATIONS: dict[str, Any] = {
     "<": sympy.StrictLessThan,
     "<=": sympy.LessThan,

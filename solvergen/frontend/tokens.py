@@ -1,9 +1,7 @@
 """Equation text cut into tokens, with every bound on size checked before anything is parsed.
 
 What is not of the language (strings, subscripts, ``^``, ``2x``, other alphabets) is found here, where
-the place is exact and the reason known. ``check_order`` then makes sure that operands and operators
-alternate and parentheses match, so that Python's parser is only ever shown short, shallow text that it
-accepts.
+the place is exact and the reason known. ``order.py`` then looks at how the tokens follow one another.
 """
 
 from __future__ import annotations
@@ -23,10 +21,6 @@ MAX_LENGTH = 4000
 """Characters of one equation."""
 MAX_TOKENS = 1000
 """Names, numbers and operators of one equation."""
-MAX_PARENTHESES = 50
-"""How deep parentheses may nest."""
-MAX_SIGNS = 8
-"""Prefix operators (``-``, ``+``, ``not``) in a row."""
 MAX_NUMBER = 400
 """Characters of one number: more digits than any double needs, few enough to convert at once."""
 
@@ -41,10 +35,7 @@ _FOREIGN_OPERATOR = re.compile(
 _STRING = re.compile(r"""("{3}|'{3}|"|')(?:\\.|(?!\1).)*(?:\1|\Z)""", re.DOTALL)
 _FOREIGN_WORD = re.compile(r"[^\W\d]\w*|[^\x00-\x7f]")
 
-_WORD_OPERATORS = frozenset({"and", "or", "not", "if", "else"})
-_PREFIX = frozenset({"-", "+", "not"})
-_BINARY = frozenset({"+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">=", "==", "!=", "and", "or"})
-
+WORD_OPERATORS = frozenset({"and", "or", "not", "if", "else"})
 _INSTEAD_OF_OPERATOR = {
     "^": "powers are written `**`",
     "&": "write `and` between conditions",
@@ -298,7 +289,7 @@ def _malformed(text: Text, written: str, start: int, end: int, findings: Finding
 
 def _word(text: Text, match: re.Match[str], findings: Findings) -> tuple[Token | None, int, bool]:
     word, (start, end) = match[0], match.span()
-    if word in _WORD_OPERATORS:
+    if word in WORD_OPERATORS:
         return Token("word", word, start, end), end, True
     if word in PYTHON_KEYWORDS:
         message = f"`{word}` is a reserved word and can't be a name"
@@ -330,152 +321,3 @@ def _foreign_character(text: Text, start: int, end: int, findings: Findings) -> 
     shown = written if written.isprintable() else f"U+{ord(written[0]):04X}"
     findings.add("SG043", f"`{shown}` can't stand in an equation", text, start, end, hint=hint)
     return None, end, False
-
-
-@dataclass
-class _Frame:
-    """An open parenthesis (None: the whole expression), and whether an ``if`` waits for its ``else``."""
-
-    opening: Token | None
-    call: bool
-    conditional: Token | None = None
-
-
-def check_order(text: Text, tokens: tuple[Token, ...], findings: Findings) -> bool:
-    """Whether operands and operators alternate as they must; the first offence goes to ``findings``.
-
-    Only what Python's grammar accepts as an expression passes. ``tokens`` must not be empty.
-    """
-    frames = [_Frame(None, call=False)]
-    before: Token | None = None  # the token before this one
-    wants_operand = True
-    signs = 0
-
-    def offend(code: str, message: str, token: Token, hint: str | None = None) -> bool:
-        findings.add(code, message, text, token.start, token.end, hint=hint)
-        return False
-
-    for index, token in enumerate(tokens):
-        after = tokens[index + 1] if index + 1 < len(tokens) else None
-        frame = frames[-1]
-        if token.text == "=" and token.kind == "operator":
-            if frame.call:
-                return offend(
-                    "SG055",
-                    "arguments go by position, not by name",
-                    token,
-                    "leave out what is before the `=`",
-                )
-            return offend("SG053", "an `=` inside an expression", token, "equal is written `==`")
-        if wants_operand:
-            if token.kind in ("number", "name"):
-                wants_operand, signs = False, 0
-            elif token.text == "(":
-                signs = 0
-                if after is not None and after.text == ")":
-                    return offend("SG052", "nothing between the parentheses", token)
-                frames.append(_Frame(token, call=False))
-                if len(frames) - 1 > MAX_PARENTHESES:
-                    return offend(
-                        "SG042",
-                        f"parentheses nest more than {MAX_PARENTHESES} deep",
-                        token,
-                        "name parts of it and compute them first",
-                    )
-            elif token.text in _PREFIX:
-                if token.text == "not" and before is not None and before.text in _BINARY - {"and", "or"}:
-                    return offend(
-                        "SG052",
-                        f"`not` right after `{before.text}`",
-                        token,
-                        "put it in parentheses: (not ...)",
-                    )
-                signs += 1
-                if signs > MAX_SIGNS:
-                    return offend("SG042", f"more than {MAX_SIGNS} signs in a row", token)
-            else:
-                return _missing_operand(text, before, token, frame, findings)
-        elif token.text in _BINARY:
-            wants_operand = True
-        elif token.text == "if":
-            if frame.conditional is not None:
-                return offend(
-                    "SG052",
-                    "an `if` inside the condition of another",
-                    token,
-                    "put the inner one in parentheses",
-                )
-            frame.conditional, wants_operand = token, True
-        elif token.text == "else":
-            if frame.conditional is None:
-                return offend("SG052", "an `else` without its `if`", token, "write `a if condition else b`")
-            frame.conditional, wants_operand = None, True
-        elif token.text in (",", ")") and frame.conditional is not None:
-            return offend(
-                "SG052", "an `if` without its `else`", frame.conditional, "write `a if condition else b`"
-            )
-        elif token.text == ",":
-            if not frame.call:
-                return offend(
-                    "SG057",
-                    "a comma outside a function's arguments",
-                    token,
-                    "an equation has one value; numbers have a point: 0.5",
-                )
-            wants_operand = True
-        elif token.text == ")":
-            if frame.opening is None:
-                return offend("SG051", "this `)` closes nothing", token)
-            frames.pop()
-        elif token.text == "(" and before is not None and before.kind == "name":
-            if after is not None and after.text == ")":
-                return offend("SG055", f"`{before.text}` is called without arguments", before)
-            frames.append(_Frame(token, call=True))
-            if len(frames) - 1 > MAX_PARENTHESES:
-                return offend(
-                    "SG042",
-                    f"parentheses nest more than {MAX_PARENTHESES} deep",
-                    token,
-                    "name parts of it and compute them first",
-                )
-            wants_operand = True
-        else:
-            assert before is not None
-            hint = "a product needs its `*`" if token.text != "not" else None
-            return offend(
-                "SG047", f"an operator is missing between `{before.text}` and `{token.text}`", token, hint
-            )
-        before = token
-    assert before is not None
-    frame = frames[-1]
-    if wants_operand:
-        return offend("SG052", f"something is missing after `{before.text}`", before)
-    if frame.conditional is not None:
-        return offend(
-            "SG052", "an `if` without its `else`", frame.conditional, "write `a if condition else b`"
-        )
-    if frame.opening is not None:
-        return offend("SG051", "this `(` is never closed", frame.opening)
-    return True
-
-
-def _missing_operand(
-    text: Text, before: Token | None, token: Token, frame: _Frame, findings: Findings
-) -> bool:
-    if frame.call and token.text in ("*", "**") and before is not None and before.text in ("(", ","):
-        findings.add(
-            "SG055",
-            f"`{token.text}` before an argument",
-            text,
-            token.start,
-            token.end,
-            hint="write the arguments one by one",
-        )
-    elif token.text == ")" and frame.opening is None:
-        findings.add("SG051", "this `)` closes nothing", text, token.start, token.end)
-    elif before is None or before.text in ("(", ","):
-        findings.add("SG052", f"something is missing before `{token.text}`", text, token.start, token.end)
-    else:
-        message = f"something is missing between `{before.text}` and `{token.text}`"
-        findings.add("SG052", message, text, token.start, token.end)
-    return False
