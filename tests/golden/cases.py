@@ -129,7 +129,7 @@ def gradients(step: int) -> dict[str, np.ndarray | None]:
     row = np.array(
         [_uniform(1000 * step + i) * scales[(3 * step + 5 * i) % len(scales)] for i in range(SIZE)]
     )
-    tensors: dict[str, np.ndarray | None] = dict(split(row))
+    tensors: dict[str, np.ndarray | None] = dict(split(np.array(row)))
     if step % 3 == 1:
         tensors["u"] = None
     return tensors

@@ -131,9 +131,8 @@ def differences(optimizer: str, new: Mapping[str, np.ndarray]) -> list[str]:
         else:
             room = TOLERANCE * np.nanmax(np.abs(array))
             if not np.allclose(array, old[name], rtol=0, atol=room, equal_nan=True):
-                found.append(
-                    f"{optimizer}/{name}: off by {np.nanmax(np.abs(array - old[name])):.3g} (allowed {room:.3g})"
-                )
+                error = np.nanmax(np.abs(array - old[name]))
+                found.append(f"{optimizer}/{name}: off by {error:.3g} (allowed {room:.3g})")
     return found
 
 

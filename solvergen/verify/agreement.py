@@ -1,0 +1,135 @@
+"""The search for a disagreement: examples drawn by Hypothesis, shrunk when one is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, Verbosity
+
+from solvergen.errors import AgreementError, VerificationError
+from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.optimizer import Optimizer
+from solvergen.verify.direct import run_directly
+from solvergen.verify.disagreement import Disagreement
+from solvergen.verify.dtypes import PAIRS
+from solvergen.verify.example import Example
+from solvergen.verify.limits import Limits, limits_for
+from solvergen.verify.machines import machine, why_unavailable
+from solvergen.verify.running import run
+from solvergen.verify.settings import space_of
+from solvergen.verify.shrinking import shrunk
+from solvergen.verify.strategies import examples as draw_examples
+from solvergen.verify.trace import first_difference
+
+EXAMPLES = 100
+"""How many examples are run unless told otherwise."""
+
+
+class _Found(Exception):
+    """Carries a disagreement through Hypothesis, which shrinks by it."""
+
+    def __init__(self, disagreement: Disagreement) -> None:
+        self.disagreement = disagreement
+        super().__init__(disagreement.headline)
+
+
+def disagreement_on(optimizer: type[Optimizer], backend: Backend, example: Example) -> Disagreement | None:
+    """Run one example and compare it, step by step, with the rule called directly."""
+    definition = optimizer.definition
+
+    def finding(**what: Any) -> Disagreement:
+        return Disagreement(definition.class_name, definition.spec, backend.name, example, **what)
+
+    expected = run_directly(definition, example)
+    try:
+        found = run(optimizer, backend, example)
+    except Exception as error:  # whatever it is, the rule has a result and the backend none
+        return finding(error=f"{type(error).__name__}: {error}")
+    difference = first_difference(expected, found)
+    return None if difference is None else finding(difference=difference)
+
+
+def find_disagreement(
+    optimizer: type[Optimizer],
+    backend: str | Backend,
+    *,
+    examples: int = EXAMPLES,
+    seed: int | None = None,
+    limits: Limits | None = None,
+    dtypes: Sequence[tuple[str, str]] = PAIRS,
+    on_example: Callable[[int], None] | None = None,
+) -> Disagreement | None:
+    """Draw examples until one shows a disagreement, and return it shrunk; None if none does.
+
+    Without a ``seed`` the same examples are drawn at every call. ``dtypes`` are pairs of the storage
+    types of a parameter and its gradient. ``on_example`` is told how many examples have been run.
+    Raises ``VerificationError`` if the optimizer can't be made under any setting, ``BackendUnavailable``
+    if the backend can't work here.
+    """
+    definition = optimizer.definition
+    space = space_of(definition)
+    place = machine(backend)
+    count = 0
+
+    def examine(example: Example) -> None:
+        nonlocal count
+        count += 1
+        if on_example is not None:
+            on_example(min(count, examples))
+        found = disagreement_on(optimizer, place, example)
+        if found is not None:
+            raise _Found(found)
+
+    test = hypothesis.given(draw_examples(space, limits or limits_for(place.name), dtypes))(examine)
+    if seed is not None:
+        test = hypothesis.seed(seed)(test)
+    test = hypothesis.settings(
+        max_examples=examples,
+        derandomize=seed is None,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )(test)
+    try:
+        test()
+    except _Found as found:
+        return shrunk(found.disagreement, lambda example: disagreement_on(optimizer, place, example))
+    return None
+
+
+def check_agreement(
+    optimizer: type[Optimizer],
+    backends: Sequence[str | Backend] = ("numpy", "cpu"),
+    *,
+    examples: int = EXAMPLES,
+    seed: int | None = None,
+    limits: Limits | None = None,
+    dtypes: Sequence[tuple[str, str]] = PAIRS,
+) -> None:
+    """Hold every backend to the bits of the optimizer's NumPy reference. For use in tests.
+
+    Examples have several tensors of all shapes, values and dtypes, run for up to four steps under
+    settings that the optimizer accepts. Parameters, states and counts are compared after each step.
+
+        def test_backends_agree():
+            check_agreement(MyOptimizer, backends=("numpy", "cpu"), examples=200)
+
+    Raises ``AgreementError``, an ``AssertionError`` too, with the smallest example that was found, and
+    ``VerificationError`` if a backend can't be used here or the optimizer can't be made.
+    """
+    for backend in backends:
+        reason = why_unavailable(backend)
+        if reason is not None:
+            raise VerificationError(f"backend {backend} can't be verified here: {reason}")
+    for backend in backends:
+        found = find_disagreement(
+            optimizer, backend, examples=examples, seed=seed, limits=limits, dtypes=dtypes
+        )
+        if found is not None:
+            raise AgreementError(found.describe(), found)

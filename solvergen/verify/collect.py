@@ -1,0 +1,97 @@
+"""Which optimizers are verified: the shipped ones, a package's, or ones built from specs on the spot."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from solvergen.errors import VerificationError
+
+if TYPE_CHECKING:
+    import os
+
+    from solvergen.runtime.optimizer import Optimizer
+
+Optimizers = Mapping[str, "type[Optimizer]"]
+"""Optimizer classes by the names of their specs, sorted."""
+
+
+def shipped() -> Optimizers:
+    """The optimizers that come with solvergen."""
+    return optimizers_in(importlib.import_module("solvergen.optimizers"))
+
+
+def optimizers_in(package: ModuleType) -> Optimizers:
+    """All optimizers of a package that ``solvergen build`` wrote."""
+    classes = [getattr(package, name) for name in package.__all__]
+    return {cls.definition.name: cls for cls in sorted(classes, key=lambda cls: cls.definition.name)}
+
+
+def select(optimizers: Optimizers, names: Sequence[str]) -> Optimizers:
+    """Those asked for, by the name of the spec or of the class; all if ``names`` is empty.
+
+    Raises ``VerificationError`` for names that there aren't.
+    """
+    if not names:
+        return optimizers
+    known = {cls.definition.class_name: name for name, cls in optimizers.items()} | {n: n for n in optimizers}
+    chosen = {}
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            raise VerificationError(
+                f"no optimizer {name!r}"
+                + (f"; did you mean {near[0]!r}?" if near else "")
+                + f" There are {', '.join(optimizers)}."
+            )
+        chosen[known[name]] = optimizers[known[name]]
+    return dict(sorted(chosen.items()))
+
+
+_built = 0
+
+
+@contextmanager
+def built_from(specs: Sequence[str | os.PathLike[str]]) -> Iterator[Optimizers]:
+    """The optimizers of spec files and folders, compiled into a temporary package.
+
+    Kernels are compiled from its files when they are first used, so the classes are of use inside the
+    ``with`` only. Raises ``SpecError`` with all that is wrong with the specs.
+    """
+    # Only here, so that verifying a package needs nothing of the compile half.
+    from solvergen import compiler
+
+    global _built
+    _built += 1
+    name = f"solvergen_verify_{_built}"
+    artifacts = compiler.build(specs).artifacts
+    with tempfile.TemporaryDirectory(prefix="solvergen-verify-") as folder:
+        for path, text in artifacts.items():
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        try:
+            yield optimizers_in(_import(name, Path(folder)))
+        finally:
+            for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+                del sys.modules[module]
+
+
+def _import(name: str, folder: Path) -> ModuleType:
+    """The package in ``folder``, imported as ``name``."""
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,144 @@
+"""The rule itself: the generated NumPy reference called directly, tensor by tensor.
+
+This is what every backend is compared with. It goes around the whole runtime: no plans, no cohorts, no
+table of scalars; each tensor has its own count and calls ``Definition.update`` with its hyperparameters
+as they are. So a mistake of the runtime's, or of the passes that hoist scalars, can't hide on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.dtypes import compute_dtype
+from solvergen.verify.example import Example
+from solvergen.verify.trace import Moment, Trace
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class _Tensor:
+    """One tensor with everything that the rule keeps of it."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        options: Mapping[str, bool],
+        hyperparameters: Mapping[str, float],
+        param: Array,
+        start: int,
+    ) -> None:
+        self.definition = definition
+        self.options = options
+        self.param = param.copy()
+        self.t = start
+        self.real = compute_dtype(param.dtype.name)
+        active = definition.active_state(**options)
+        initial = definition.initial_state(**hyperparameters, **options)
+        self.arrays: dict[str, Array | None] = dict.fromkeys(definition.array_states)
+        self.scalars: dict[str, float | None] = dict.fromkeys(definition.scalar_states)
+        for state in definition.state:
+            value = initial[state.name]
+            if state.name not in active:
+                continue
+            if state.shape == "scalar":
+                self.scalars[state.name] = float(value)
+            elif value == "param":
+                self.arrays[state.name] = param.astype(self.real)
+            else:
+                self.arrays[state.name] = np.full(param.shape, value, self.real)
+
+    def step(self, gradient: Array, hyperparameters: Mapping[str, float]) -> None:
+        """One update, as the language defines it."""
+        self.t += 1
+        storage, shape, real = self.param.dtype, self.param.shape, self.real
+
+        def stored(elements: Any) -> Array:
+            array: Array = np.asarray(elements, real).reshape(shape)
+            return array
+
+        results = self.definition.update(
+            self.param.astype(real),
+            gradient.astype(real),
+            *self.arrays.values(),
+            *self.scalars.values(),
+            *hyperparameters.values(),
+            float(self.t),
+            *self.options.values(),
+            real.type,
+            _rounding(storage, real),
+        )
+        param, rest = results[0], results[1:]
+        self.param = np.array(stored(param).astype(storage))
+        for name, value in zip((*self.arrays, *self.scalars), rest, strict=True):
+            if name in self.arrays and self.arrays[name] is not None:
+                self.arrays[name] = np.array(stored(value))
+            elif name in self.scalars and self.scalars[name] is not None:
+                self.scalars[name] = float(value)
+
+
+def _rounding(storage: np.dtype[Any], real: np.dtype[Any]) -> Callable[[Any], Any]:
+    """Rounding to the parameter's storage type and back."""
+    if storage == real:
+        return lambda elements: elements
+    return lambda elements: np.asarray(elements).astype(storage).astype(real)
+
+
+def _effective(
+    definition: Definition, hyperparameters: Mapping[str, float], multipliers: Mapping[str, float]
+) -> dict[str, float]:
+    """Hyperparameters as the update sees them, in the definition's order: after a group's multipliers."""
+    factor = {"lr": multipliers.get("lr_mult", 1.0), "weight_decay": multipliers.get("decay_mult", 1.0)}
+    return {name: hyperparameters[name] * factor.get(name, 1.0) for name in definition.hyperparameter_names}
+
+
+def run_directly(definition: Definition, example: Example) -> Trace:
+    """What the rule makes of ``example``."""
+    with np.errstate(all="ignore"):
+        tensors = [_make(definition, example, index) for index in range(len(example.tensors))]
+        trace = [_moment(example, tensors, "made")]
+        for step in example.steps:
+            present = [g for g in step.gradients if g is not None]
+            outcome = "applied"
+            if example.nonfinite != "propagate" and not all(_is_finite(g) for g in present):
+                outcome = "skipped" if example.nonfinite == "skip" else "raised"
+            else:
+                for tensor, drawn, gradient in zip(tensors, example.tensors, step.gradients, strict=True):
+                    if gradient is not None:
+                        group = example.groups[drawn.group]
+                        values = _effective(definition, step.hyperparameters[drawn.group], group.multipliers)
+                        tensor.step(gradient, values)
+            trace.append(_moment(example, tensors, outcome))
+    return tuple(trace)
+
+
+def _make(definition: Definition, example: Example, index: int) -> _Tensor:
+    drawn = example.tensors[index]
+    group = example.groups[drawn.group]
+    given = example.steps[0].hyperparameters[drawn.group]
+    derived = definition.options_of(**given)
+    options = {n: derived[n] if value is None else value for n, value in group.options.items()}
+    values = _effective(definition, given, group.multipliers)
+    return _Tensor(definition, options, values, drawn.param, example.start)
+
+
+def _is_finite(gradient: Array) -> bool:
+    return bool(np.isfinite(gradient.astype(np.float64)).all())
+
+
+def _moment(example: Example, tensors: Sequence[_Tensor], outcome: str) -> Moment:
+    """What there is now. Arrays are never changed in place here, so they need no copies."""
+    names = [tensor.name for tensor in example.tensors]
+    buffers = [
+        {"param": t.param, **{name: a for name, a in t.arrays.items() if a is not None}} for t in tensors
+    ]
+    scalars = [{name: s for name, s in t.scalars.items() if s is not None} for t in tensors]
+    return Moment(
+        outcome,
+        dict(zip(names, buffers, strict=True)),
+        dict(zip(names, scalars, strict=True)),
+        {name: t.t for name, t in zip(names, tensors, strict=True)},
+    )

@@ -1,0 +1,73 @@
+"""One example: everything that a run of an optimizer depends on, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A parameter before the first step.
+
+    ``offset``: elements that lie before it in its memory, so that its address need not be aligned for
+    vectors. ``group``: index of the parameter group that it belongs to.
+    """
+
+    name: str
+    param: Array
+    offset: int
+    group: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the parameter, its states and its gradients."""
+        shape: tuple[int, ...] = self.param.shape
+        return shape
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A parameter group.
+
+    ``options``: as given to the constructor, None leaves a derived one to the rule. ``multipliers``:
+    those that are given, of ``lr_mult`` and ``decay_mult``.
+    """
+
+    options: Mapping[str, bool | None]
+    multipliers: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One call of ``step``.
+
+    ``gradients`` has an entry for each tensor, None where it has no gradient; ``offset`` is that of all
+    their memory. ``hyperparameters`` are those in force, one mapping for each group.
+    """
+
+    gradients: tuple[Array | None, ...]
+    offset: int
+    hyperparameters: tuple[Mapping[str, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A whole run.
+
+    ``start``: the count of updates that every tensor has behind it before the first step here.
+    ``nonfinite``: the policy. ``reuse``: gradients are written into the same memory at every step, as
+    frameworks do, instead of into new arrays.
+    """
+
+    groups: tuple[Group, ...]
+    tensors: tuple[Tensor, ...]
+    steps: tuple[Step, ...]
+    start: int = 0
+    nonfinite: str = "propagate"
+    reuse: bool = False

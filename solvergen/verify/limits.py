@@ -1,0 +1,19 @@
+"""How large examples may be, by backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of an example: tensors, steps, and elements of all tensors together."""
+
+    tensors: int = 6
+    steps: int = 4
+    elements: int = 70_000
+
+
+def limits_for(backend: str) -> Limits:
+    """The usual bounds; a backend that runs slowly would have smaller ones."""
+    return Limits()

@@ -1,0 +1,146 @@
+"""A run of an example as a user would do it: arrays on the backend, an optimizer, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from solvergen.errors import NonfiniteGradient, StrayWrite
+from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.optimizer import Optimizer
+from solvergen.verify.example import Example
+from solvergen.verify.machines import Memory, memory_of
+from solvergen.verify.trace import Moment, Trace
+
+HostArray = np.ndarray[Any, np.dtype[Any]]
+
+MARGIN = 8
+"""Elements behind an array in its memory. They, and those before it, must stay as they are."""
+
+
+class _Placed:
+    """An array that lies inside a larger one of the backend's, with a pattern around it."""
+
+    def __init__(self, memory: Memory, what: str, contents: HostArray, offset: int) -> None:
+        self._memory = memory
+        self._what = what
+        self._offset = offset
+        self._size = contents.size
+        host = np.zeros(offset + contents.size + MARGIN, contents.dtype)
+        host.view(np.uint8)[:] = 0xA5  # in every type a number that no rule is likely to leave there
+        host[offset : offset + contents.size] = contents.reshape(-1)
+        self._host = host
+        self._whole = memory.put(host)
+        self.array = self._whole[offset : offset + contents.size].reshape(contents.shape)
+
+    def rewrite(self, contents: HostArray) -> None:
+        """Put other contents of the same shape and dtype in the same place."""
+        self._host[self._offset : self._offset + self._size] = contents.reshape(-1)
+        self._memory.write(self.array, contents)
+
+    def check_margins(self, step: int) -> HostArray:
+        """Raise StrayWrite unless everything around the array is untouched; returns all of the memory."""
+        now = self._memory.get(self._whole)
+        for name, part in (
+            ("before", slice(0, self._offset)),
+            ("behind", slice(self._offset + self._size, None)),
+        ):
+            if now[part].tobytes() != self._host[part].tobytes():
+                raise StrayWrite(f"step {step} wrote {name} {self._what}")
+        return now
+
+    def check_unchanged(self, step: int) -> None:
+        """Raise StrayWrite unless the array itself is untouched too."""
+        if self.check_margins(step).tobytes() != self._host.tobytes():
+            raise StrayWrite(f"step {step} wrote into {self._what}")
+
+
+def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace:
+    """What ``optimizer`` makes of ``example`` on ``backend``.
+
+    Whatever the optimizer raises goes through, but for NonfiniteGradient under the policy that asks for
+    it. Raises StrayWrite if memory around the arrays or a gradient was written.
+    """
+    memory = memory_of(backend)
+    params = [
+        _Placed(memory, f"parameter {tensor.name}", tensor.param, tensor.offset) for tensor in example.tensors
+    ]
+    made = _make(optimizer, backend, example, params)
+    if example.start:
+        made.load_state_dict(_with_count(made.state_dict(), example.start))
+    trace = [_moment(made, memory, example, "made")]
+    lying: dict[int, _Placed] = {}
+    for number, step in enumerate(example.steps, start=1):
+        if number > 1:
+            for group, values in zip(made.groups, step.hyperparameters, strict=True):
+                group.set(**values)
+        given: dict[str, Any] = {}
+        for index, (tensor, gradient) in enumerate(zip(example.tensors, step.gradients, strict=True)):
+            if gradient is None:
+                given[tensor.name] = None
+                continue
+            kept = lying.get(index) if example.reuse else None
+            if kept is not None and kept.array.dtype == gradient.dtype:
+                kept.rewrite(gradient)
+            else:
+                lying[index] = _Placed(memory, f"the gradient of {tensor.name}", gradient, step.offset)
+            given[tensor.name] = lying[index].array
+        trace.append(_moment(made, memory, example, _step(made, given)))
+        for param in params:
+            param.check_margins(number)
+        for placed in lying.values():
+            placed.check_unchanged(number)
+    return tuple(trace)
+
+
+def _make(optimizer: type[Optimizer], backend: Backend, example: Example, params: list[_Placed]) -> Optimizer:
+    """The optimizer over arrays that were placed, all settings given by group."""
+    groups = []
+    for index, group in enumerate(example.groups):
+        members = {
+            tensor.name: placed.array
+            for tensor, placed in zip(example.tensors, params, strict=True)
+            if tensor.group == index
+        }
+        settings: Mapping[str, Any] = {
+            **example.steps[0].hyperparameters[index],
+            **group.options,
+            **group.multipliers,
+        }
+        groups.append({"params": members, **settings})
+    arguments: dict[str, Any] = {"backend": backend, "nonfinite": example.nonfinite}
+    return optimizer(groups, **arguments)
+
+
+def _step(made: Optimizer, gradients: Mapping[str, Any]) -> str:
+    try:
+        return "applied" if made.step(gradients) else "skipped"
+    except NonfiniteGradient:
+        if made.nonfinite != "raise":
+            raise
+        return "raised"
+
+
+def _with_count(saved: dict[str, Any], count: int) -> dict[str, Any]:
+    """A state dict in which every tensor has been updated ``count`` times."""
+    tensors = {name: {**kept, "t": count} for name, kept in saved["tensors"].items()}
+    return {**saved, "tensors": tensors}
+
+
+def _moment(made: Optimizer, memory: Memory, example: Example, outcome: str) -> Moment:
+    """What can be seen of the optimizer now, copied to the host."""
+    arrays = made.definition.array_states
+    buffers: dict[str, dict[str, HostArray]] = {}
+    scalars: dict[str, dict[str, float]] = {}
+    state = made.state
+    for tensor in example.tensors:
+        name = tensor.name
+        held = {s: state[s][name] for s in state if name in state[s]}
+        buffers[name] = {"param": memory.get(made.params[name])}
+        buffers[name].update({s: memory.get(a) for s, a in held.items() if s in arrays})
+        scalars[name] = {s: value for s, value in held.items() if s not in arrays}
+    return Moment(
+        outcome, buffers, scalars, {tensor.name: made.steps[tensor.name] for tensor in example.tensors}
+    )

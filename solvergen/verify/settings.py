@@ -1,0 +1,189 @@
+"""Hyperparameters and options that an optimizer accepts: drawn inside its ranges and constraints.
+
+A constraint is a function that nothing can look into. So nothing is drawn and thrown away: for every
+setting of the options a valid choice of hyperparameters is searched once, and a draw moves away from it
+one hyperparameter at a time, keeping only moves that the constraints allow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from hypothesis import strategies as st
+
+from solvergen.errors import VerificationError
+from solvergen.runtime.definition import Definition, Hyperparameter
+
+Setting = Mapping[str, bool | None]
+"""Options as given to the constructor; None leaves a derived one to the definition."""
+
+_ORDINARY = (0.0, 0.9, 0.1, 0.5, 0.99, 1.0, 2.0, 0.001, 1e-8, 10.0, -0.5, -1.0, -0.0)
+_EXTREME = (
+    5e-324,  # the least double; 0 in float32
+    1e-50,
+    1e-45,  # the least float32
+    1e-40,  # subnormal in float32
+    1.0 + 2.0**-24,  # halfway between two float32
+    1.0 - 2.0**-25,
+    1.0 - 2.0**-53,
+    1.0 / 3.0,
+    3.5e38,  # beyond the largest float32
+    1e300,
+)
+_WHOLE = (1.0, 2.0, 3.0, 0.0, 5.0, 10.0, 100.0, -1.0, 2.0**24 + 1, 2.0**31, 2.0**53)
+
+
+def allowed(hyperparameter: Hyperparameter, value: float) -> bool:
+    """Whether ``value`` is a number of the hyperparameter's range."""
+    h = hyperparameter
+    return (
+        math.isfinite(value)
+        and (h.min is None or value >= h.min)
+        and (h.max is None or value <= h.max)
+        and (h.above is None or value > h.above)
+        and (h.below is None or value < h.below)
+        and (not h.integer or value == math.floor(value))
+    )
+
+
+def edges(hyperparameter: Hyperparameter) -> tuple[float, ...]:
+    """The values at the ends of the range, and their neighbours inside."""
+    h = hyperparameter
+    found: list[float] = []
+    step = (lambda x, to: x + math.copysign(1.0, to)) if h.integer else math.nextafter
+    for bound, towards in ((h.min, math.inf), (h.max, -math.inf)):
+        if bound is not None:
+            found += [bound, step(bound, towards)]
+    for bound, towards in ((h.above, math.inf), (h.below, -math.inf)):
+        if bound is not None:
+            found += [step(bound, towards)]
+    return tuple(dict.fromkeys(v for v in found if allowed(h, v)))
+
+
+def candidates(hyperparameter: Hyperparameter) -> tuple[float, ...]:
+    """The default, round numbers of the range and its edges: enough to satisfy sensible constraints."""
+    ordinary = _WHOLE if hyperparameter.integer else _ORDINARY
+    values = (hyperparameter.default, *ordinary, *edges(hyperparameter))
+    return tuple(dict.fromkeys(v for v in values if allowed(hyperparameter, v)))
+
+
+def values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
+    """Values of the range: the default, round, extreme, at the edges, and any. Shrinks to the default."""
+    h = hyperparameter
+    low = max((b for b in (h.min, h.above) if b is not None), default=None)
+    high = min((b for b in (h.max, h.below) if b is not None), default=None)
+    if h.integer:
+        first = None if low is None else math.ceil(low) + (low == h.above)
+        last = None if high is None else math.floor(high) - (high == h.below)
+        whole = st.integers(
+            -(2**53) if first is None else max(first, -(2**53)), 2**53 if last is None else min(last, 2**53)
+        )
+        return st.one_of(st.just(h.default), st.sampled_from(candidates(h)), whole.map(float))
+    extreme = tuple(v for v in (*edges(h), *_EXTREME, *(-v for v in _EXTREME)) if allowed(h, v))
+    return st.one_of(
+        st.just(h.default),
+        st.sampled_from(candidates(h)),
+        st.sampled_from(extreme or (h.default,)),
+        st.floats(
+            low,
+            high,
+            exclude_min=low is not None and low == h.above,
+            exclude_max=high is not None and high == h.below,
+            allow_nan=False,
+            allow_infinity=False,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Space:
+    """All that may be given to an optimizer: each setting of its options with valid hyperparameters."""
+
+    definition: Definition
+    bases: tuple[tuple[Setting, Mapping[str, float]], ...]
+
+    def resolved(self, setting: Setting, hyperparameters: Mapping[str, float]) -> dict[str, bool]:
+        """The options in force, derived ones decided."""
+        derived = self.definition.options_of(**hyperparameters)
+        return {name: derived[name] if value is None else value for name, value in setting.items()}
+
+    def accepts(
+        self,
+        setting: Setting,
+        hyperparameters: Mapping[str, float],
+        fixed: Mapping[str, bool] | None = None,
+    ) -> bool:
+        """Whether the constraints allow this choice.
+
+        ``fixed``: the options of an optimizer that is already made; a change of hyperparameters that
+        would derive others isn't allowed.
+        """
+        options = self.resolved(setting, hyperparameters)
+        if fixed is not None and options != fixed:
+            return False
+        return self.definition.constraints(**hyperparameters, **options) is None
+
+
+def space_of(definition: Definition) -> Space:
+    """Search a valid choice for every setting of the options.
+
+    Settings for which none is found among round numbers and edges (three hyperparameters away from the
+    defaults at most) are left out. Raises ``VerificationError`` if that leaves nothing.
+    """
+    empty = Space(definition, ())
+    bases = []
+    for setting in _settings(definition):
+        for hyperparameters in _near_defaults(definition):
+            if empty.accepts(setting, hyperparameters):
+                bases.append((setting, hyperparameters))
+                break
+    if not bases:
+        raise VerificationError(
+            f"{definition.class_name}: no choice of options and hyperparameters satisfies its constraints; "
+            "verify can't run it"
+        )
+    return Space(definition, tuple(bases))
+
+
+def _settings(definition: Definition) -> Iterator[Setting]:
+    """Every setting of the options, the default one first."""
+    choices = [
+        (None, False, True) if option.default is None else (option.default, not option.default)
+        for option in definition.options
+    ]
+    for chosen in product(*choices):
+        yield dict(zip(definition.option_names, chosen, strict=True))
+
+
+def _near_defaults(definition: Definition) -> Iterator[dict[str, float]]:
+    """Choices of hyperparameters, the defaults first, then those that differ from them in one, two, three."""
+    defaults = {h.name: float(h.default) for h in definition.hyperparameters}
+    for count in range(min(3, len(defaults)) + 1):
+        for changed in combinations(definition.hyperparameters, count):
+            for chosen in product(*(candidates(h) for h in changed)):
+                yield {**defaults, **{h.name: float(v) for h, v in zip(changed, chosen, strict=True)}}
+
+
+@st.composite
+def hyperparameters_near(
+    draw: st.DrawFn,
+    space: Space,
+    setting: Setting,
+    base: Mapping[str, float],
+    fixed: Mapping[str, bool] | None = None,
+) -> dict[str, float]:
+    """Valid hyperparameters under ``setting``, reached from the valid ``base`` one change at a time.
+
+    ``fixed``: see ``Space.accepts``.
+    """
+    chosen = dict(base)
+    for hyperparameter in space.definition.hyperparameters:
+        if draw(st.integers(0, 3)) == 0:
+            continue
+        moved = {**chosen, hyperparameter.name: draw(values(hyperparameter))}
+        if space.accepts(setting, moved, fixed):
+            chosen = moved
+    return chosen

@@ -1,0 +1,289 @@
+"""The strategies really draw what they promise: every category, shape and setting turns up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import strategies as st
+
+from solvergen.errors import VerificationError
+from solvergen.runtime.definition import Definition, Hyperparameter, Option
+from solvergen.runtime.dtypes import numpy_dtype
+from solvergen.verify.dtypes import LAYOUTS, PAIRS
+from solvergen.verify.example import Example
+from solvergen.verify.limits import Limits
+from solvergen.verify.settings import allowed, candidates, edges, space_of, values
+from solvergen.verify.strategies import examples
+from solvergen.verify.values import CATEGORIES, FILLS, arrays, categories_in, fill, special_values
+
+
+def drawn(strategy: st.SearchStrategy[Any], count: int = 300) -> list[Any]:
+    """What a strategy draws, the same at every run."""
+    seen: list[Any] = []
+
+    @hypothesis.settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @hypothesis.given(strategy)
+    def collect(example: Any) -> None:
+        seen.append(example)
+
+    collect()
+    return seen
+
+
+def definition(
+    hyperparameters: tuple[Hyperparameter, ...],
+    options: tuple[Option, ...] = (),
+    constraints: Callable[..., str | None] = lambda **_: None,
+    options_of: Callable[..., dict[str, bool]] = lambda **_: {},
+) -> Definition:
+    """A definition of which only the settings matter."""
+    return Definition(
+        name="made",
+        class_name="Made",
+        spec="made.yaml",
+        digest="",
+        folder="",
+        hyperparameters=hyperparameters,
+        options=options,
+        state=(),
+        table=(),
+        update=lambda *a: a,
+        scalars=lambda **_: ((), {}),
+        options_of=options_of,
+        constraints=constraints,
+        active_state=lambda **_: (),
+        initial_state=lambda **_: {},
+    )
+
+
+LR = Hyperparameter("lr", default=0.1, min=0.0)
+MOMENTUM = Hyperparameter("momentum", default=0.0, min=0.0, below=1.0)
+DAMPENING = Hyperparameter("dampening", default=0.0)
+
+
+def nesterov_needs_momentum(*, momentum: float, dampening: float, nesterov: bool, **_: Any) -> str | None:
+    return "no" if nesterov and not (momentum > 0 and dampening == 0) else None
+
+
+PICKY = definition((LR, MOMENTUM, DAMPENING), (Option("nesterov", False),), nesterov_needs_momentum)
+PLAIN = definition((LR,))
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Example]:
+    return drawn(examples(space_of(PICKY)), 500)
+
+
+@pytest.mark.parametrize("dtype", LAYOUTS)
+@pytest.mark.parametrize("category", CATEGORIES[:-1])
+def test_a_category_is_what_it_says(category: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FILLS, "only", (category,))
+    found = categories_in(fill("only", 1, dtype, (3, 50)), dtype)
+    if category == "tiny":
+        assert found == frozenset()  # normal, near the subnormals: a category of its own
+    elif category == "subnormal":
+        assert "subnormal" in found
+        assert found <= {"subnormal", "zero", "negative zero"}
+    elif category == "zero":
+        assert found == {"zero", "negative zero"}
+    else:
+        assert found == {category}
+
+
+@pytest.mark.parametrize("dtype", LAYOUTS)
+@pytest.mark.parametrize("shape", [(3,), (40,)], ids=["small", "large"])
+def test_arrays_hold_every_category(dtype: str, shape: tuple[int, ...]) -> None:
+    found: set[str] = set()
+    for array in drawn(arrays(dtype, shape), 400):
+        assert array.dtype == numpy_dtype(dtype)
+        assert array.shape == shape
+        found |= categories_in(array, dtype)
+    assert found == {"zero", "negative zero", "subnormal", "ordinary", "huge", "infinite", "nan"}
+
+
+@pytest.mark.parametrize("dtype", LAYOUTS)
+def test_special_values_are_numbers_of_their_type(dtype: str) -> None:
+    info = LAYOUTS[dtype]
+    special = np.array(special_values(dtype)).astype(numpy_dtype(dtype))
+    assert [repr(float(v)) for v in special] == [repr(v) for v in special_values(dtype)]
+    bits = special.view(f"u{info.bits // 8}").astype(np.uint64)
+    assert bits[5] == 1  # the least subnormal
+    assert (bits[7] >> np.uint64(info.mantissa), bits[7] - bits[6]) == (1, 1)  # least normal, and before it
+    assert math.isinf(float(special[10]))
+    assert bits[10] - bits[8] == 1  # infinity follows the largest finite number
+
+
+def test_shapes_of_every_kind(runs: list[Example]) -> None:
+    shapes = {t.shape for e in runs for t in e.tensors}
+    sizes = {int(np.prod(s)) for s in shapes}
+    assert () in shapes
+    assert (0,) in shapes
+    assert (1,) in shapes
+    assert any(len(s) == 2 and 0 in s for s in shapes)
+    assert any(len(s) == 3 and math.prod(s) for s in shapes)
+    assert {3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65} <= sizes
+    assert max(sizes) > 16_000
+    assert {len(e.tensors) for e in runs} == set(range(1, 7))
+    # Mixed sizes in one run, with an empty tensor at its end too.
+    assert any(e.tensors[-1].param.size == 0 and len({t.shape for t in e.tensors}) > 2 for e in runs)
+
+
+def test_runs_of_every_kind(runs: list[Example]) -> None:
+    assert {len(e.steps) for e in runs} == {1, 2, 3, 4}
+    assert {e.nonfinite for e in runs} == {"propagate", "skip", "raise"}
+    assert {e.reuse for e in runs} == {False, True}
+    assert {t.offset for e in runs for t in e.tensors} >= {0, 1, 2, 3}
+    assert {s.offset for e in runs for s in e.steps} >= {0, 1}
+    assert {len(e.groups) for e in runs} == {1, 2, 3}
+    assert {g.lr_mult for e in runs for g in e.groups} >= {None, 0.0, 2.0}
+    assert {g.decay_mult for e in runs for g in e.groups} >= {None, 0.0, 2.0}
+    assert max(e.start for e in runs) > 2**31
+    gradients = [g for e in runs for s in e.steps for g in s.gradients]
+    assert any(g is None for g in gradients)
+    assert sum(g is not None for g in gradients) > len(gradients) // 2
+    # Some steps without any gradient, and some tensors that have one only later.
+    assert any(all(g is None for g in s.gradients) for e in runs for s in e.steps)
+    assert any(
+        a is None and b is not None
+        for e in runs
+        if len(e.steps) > 1
+        for a, b in zip(e.steps[0].gradients, e.steps[1].gradients, strict=True)
+    )
+    # Hyperparameters that change on the way.
+    assert any(s.hyperparameters != e.steps[0].hyperparameters for e in runs for s in e.steps)
+    assert any(
+        len(e.groups) > 1 and e.steps[0].hyperparameters[0] != e.steps[0].hyperparameters[1] for e in runs
+    )
+
+
+def test_every_mix_of_dtypes(runs: list[Example]) -> None:
+    def pairs(e: Example) -> set[tuple[str, str]]:
+        return {
+            (t.param.dtype.name, g.dtype.name)
+            for s in e.steps
+            for t, g in zip(e.tensors, s.gradients, strict=True)
+            if g is not None
+        }
+
+    assert set().union(*(pairs(e) for e in runs)) == set(PAIRS)
+    assert any(len(pairs(e)) > 2 for e in runs)
+    # A gradient that changes its type from one step to the next.
+    assert any(
+        len({s.gradients[i].dtype for s in e.steps if s.gradients[i] is not None}) > 1
+        for e in runs
+        for i in range(len(e.tensors))
+    )
+
+
+def test_everything_drawn_is_valid(runs: list[Example]) -> None:
+    space = space_of(PICKY)
+    for e in runs:
+        assert set(e.options) == {"nesterov"}
+        for s in e.steps:
+            for hyperparameters in s.hyperparameters:
+                assert space.accepts(e.options, hyperparameters)
+                for h in PICKY.hyperparameters:
+                    assert allowed(h, hyperparameters[h.name])
+            assert [g is None or g.shape == t.shape for g, t in zip(s.gradients, e.tensors, strict=True)]
+    assert {e.options["nesterov"] for e in runs} == {False, True}
+
+
+def test_the_limits_hold() -> None:
+    for e in drawn(examples(space_of(PLAIN), Limits(tensors=2, steps=1, elements=20)), 200):
+        assert len(e.tensors) <= 3  # one for each group at least
+        assert len(e.steps) == 1
+        assert sum(t.param.size for t in e.tensors) <= 20
+
+
+def test_only_the_dtypes_asked_for() -> None:
+    for e in drawn(examples(space_of(PLAIN), pairs=[("float64", "float64")]), 50):
+        assert {t.param.dtype.name for t in e.tensors} == {"float64"}
+
+
+def test_examples_are_the_same_at_every_run() -> None:
+    def prints(e: Example) -> tuple[Any, ...]:
+        return (
+            [t.param.tobytes() for t in e.tensors],
+            e.options,
+            e.start,
+            [s.hyperparameters for s in e.steps],
+        )
+
+    first, second = (drawn(examples(space_of(PICKY)), 50) for _ in range(2))
+    assert [prints(e) for e in first] == [prints(e) for e in second]
+
+
+@pytest.mark.parametrize(
+    ("hyperparameter", "expected"),
+    [
+        (Hyperparameter("x", 0.5, min=0.0, below=1.0), (0.0, 5e-324, math.nextafter(1.0, 0.0))),
+        (Hyperparameter("x", 0.5, above=0.0, max=2.0), (2.0, math.nextafter(2.0, 0.0), 5e-324)),
+        (Hyperparameter("x", 3.0, min=1.0, max=4.0, integer=True), (1.0, 2.0, 4.0, 3.0)),
+        (Hyperparameter("x", 3.0, above=1.0, below=4.0, integer=True), (2.0, 3.0)),
+        (Hyperparameter("x", 3.0), ()),
+    ],
+)
+def test_edges_of_ranges(hyperparameter: Hyperparameter, expected: tuple[float, ...]) -> None:
+    assert edges(hyperparameter) == expected
+
+
+@pytest.mark.parametrize(
+    "h",
+    [
+        Hyperparameter("x", 0.5, min=0.0, below=1.0),
+        Hyperparameter("x", 0.5, above=0.0, max=2.0),
+        Hyperparameter("x", -3.0, max=-1.0),
+        Hyperparameter("x", 3.0, min=1.0, max=4.0, integer=True),
+        Hyperparameter("x", 2.0, above=1.0, below=3.0, integer=True),
+        Hyperparameter("x", 7.0, integer=True),
+        Hyperparameter("x", 1.0, min=1.0, max=1.0),
+    ],
+)
+def test_values_stay_in_their_range_and_reach_its_ends(h: Hyperparameter) -> None:
+    seen = drawn(values(h), 500)
+    assert all(allowed(h, v) for v in seen)
+    assert h.default in seen
+    assert set(edges(h)) <= set(seen)
+    assert all(allowed(h, v) for v in candidates(h))
+
+
+def test_constraints_that_defaults_break_are_met() -> None:
+    """Every setting that can be satisfied is drawn, with its hyperparameters away from the first found."""
+    space = space_of(PICKY)
+    assert {setting["nesterov"] for setting, _ in space.bases} == {False, True}
+    momenta = {
+        s.hyperparameters[0]["momentum"]
+        for e in drawn(examples(space), 500)
+        if e.options["nesterov"]
+        for s in e.steps
+    }
+    assert len(momenta) > 10
+
+
+def test_a_setting_that_cannot_be_satisfied_is_left_out() -> None:
+    one = definition((LR,), (Option("on", False),), lambda *, lr, on: "never" if on else None)
+    assert [dict(setting) for setting, _ in space_of(one).bases] == [{"on": False}]
+    with pytest.raises(VerificationError, match="Made: no choice"):
+        space_of(definition((LR,), (), lambda **_: "never"))
+
+
+def test_derived_options_are_left_alone_and_given() -> None:
+    derived = definition(
+        (LR, MOMENTUM), (Option("buffer", None),), options_of=lambda **h: {"buffer": h["momentum"] != 0}
+    )
+    space = space_of(derived)
+    assert {e.options["buffer"] for e in drawn(examples(space), 100)} == {None, False, True}
+    assert space.resolved({"buffer": None}, {"lr": 0.1, "momentum": 0.5}) == {"buffer": True}
+    assert space.resolved({"buffer": False}, {"lr": 0.1, "momentum": 0.5}) == {"buffer": False}
