@@ -173,7 +173,7 @@ def draw_curves(history: History, title: str, path: Path) -> None:
     width = min(50, len(steps))
     smooth = np.convolve(history.losses, np.ones(width) / width, mode="valid")
     left.plot(steps, history.losses, color="tab:blue", alpha=0.25, linewidth=0.8, label="each batch")
-    left.plot(steps[width - 1 :], smooth, color="tab:blue", label=f"mean of {width}")
+    left.plot(steps[: len(smooth)] + (width - 1) / 2, smooth, color="tab:blue", label=f"mean of {width}")
     left.set(xlabel="step", ylabel="training loss", yscale="log")
     left.legend()
     right.plot(*zip(*history.accuracies, strict=True), color="tab:green", marker=".")
@@ -216,8 +216,8 @@ def train(settings: Settings, optimizer_class: Any, arguments: argparse.Namespac
     history = History([], [])
     if arguments.resume and snapshot.exists():
         optimizer.load(snapshot)
-        history = History.read(table, optimizer.steps)
-        print(f"resumed after step {optimizer.steps}")
+        history = History.read(table, optimizer.t)
+        print(f"resumed after step {optimizer.t}")
     n = len(digits.train_labels)
     per_epoch = -(-n // settings.batch)
     stop = StopRequest()
@@ -228,29 +228,29 @@ def train(settings: Settings, optimizer_class: Any, arguments: argparse.Namespac
         history.write(table)
         optimizer.save(snapshot)
 
-    while optimizer.steps < arguments.epochs * per_epoch and stop.signal is None:
-        batch = batch_of_step(optimizer.steps, n, settings.batch, settings.seed)
+    while optimizer.t < arguments.epochs * per_epoch and stop.signal is None:
+        batch = batch_of_step(optimizer.t, n, settings.batch, settings.seed)
         loss, gradients = loss_and_gradients(params, digits.train_images[batch], digits.train_labels[batch])
         optimizer.step(gradients)
         history.losses.append(loss)
-        if optimizer.steps % per_epoch == 0:
+        if optimizer.t % per_epoch == 0:
             accuracy = accuracy_of(params, digits.test_images, digits.test_labels)
-            history.accuracies.append((optimizer.steps, accuracy))
-            epoch = optimizer.steps // per_epoch
+            history.accuracies.append((optimizer.t, accuracy))
+            epoch = optimizer.t // per_epoch
             recent = np.mean(history.losses[-per_epoch:])
             print(f"epoch {epoch:3d}   loss {recent:.4f}   test accuracy {accuracy:.4f}", flush=True)
-        if optimizer.steps % arguments.snapshot_every == 0:
+        if optimizer.t % arguments.snapshot_every == 0:
             save()
     save()
     if stop.signal is not None:
-        print(f"stopped after step {optimizer.steps}; the same command with --resume goes on", flush=True)
+        print(f"stopped after step {optimizer.t}; the same command with --resume goes on", flush=True)
         return 128 + stop.signal
 
     accuracy = accuracy_of(params, digits.test_images, digits.test_labels)
     title = f"{settings.optimizer} on handwritten digits, test accuracy {100 * accuracy:.1f} %"
     draw_curves(history, title, out / "curves.png")
     print(
-        f"{optimizer.steps} steps on backend {optimizer.backend} in {time.perf_counter() - started:.1f} s\n"
+        f"{optimizer.t} steps on backend {optimizer.backend} in {time.perf_counter() - started:.1f} s\n"
         f"test accuracy {accuracy:.4f}, curves in {out / 'curves.png'}\n"
         f"parameters {digest_of(params)}"
     )
@@ -297,9 +297,9 @@ def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, Settings, An
         parents=[first], description="Train a small network on handwritten digits.", allow_abbrev=False
     )
     parser.add_argument("--backend", default="auto", help="numpy, cpu or auto")
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--batch", type=int, default=32, help="images a step")
-    parser.add_argument("--hidden", type=int, default=64, help="width of the hidden layer")
+    parser.add_argument("--hidden", type=int, default=128, help="width of the hidden layer")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("runs/digits"), help="folder for what a run leaves")
     parser.add_argument("--snapshot-every", type=int, default=200, metavar="STEPS")

@@ -1,0 +1,396 @@
+"""The commands, run in this process: what they print, write and return."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from solvergen import compiler
+from solvergen.cli.app import run
+from solvergen.errors import CompilerBug
+
+SHIPPED = Path(__file__).parents[3] / "specs"
+
+GOOD = """\
+name: plain
+summary: Gradient descent.
+hyperparameters:
+  lr: {default: 0.1, min: 0}
+update:
+  - param = param - lr*grad
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with one spec in specs/."""
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "plain.yaml").write_text(GOOD)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run(arguments)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+# build
+
+
+def test_build_writes_and_then_has_nothing_to_do(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = said(capsys, "build")
+    assert code == 0
+    assert err == ""
+    assert "created generated/plain/kernel.cu\n" in out
+    assert {line.split()[1] for line in out.splitlines()} == {
+        f"generated/{p}" for p in files(here / "generated")
+    }
+    assert said(capsys, "build", "specs") == (0, "", "")
+
+
+def test_build_says_what_it_did_as_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "build", "--out", "a/b", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["folder"] == "a/b"
+    assert sorted(told["created"]) == sorted(files(here / "a" / "b"))
+    (here / "specs" / "plain.yaml").write_text(GOOD.replace("lr*grad", "2*lr*grad"))
+    told = json.loads(said(capsys, "build", "--out", "a/b", "--json")[1])
+    assert "plain/kernel.c" in told["changed"]
+    assert told["created"] == told["removed"] == []
+    assert "__init__.py" in told["unchanged"]
+
+
+def test_build_removes_an_optimizer_whose_spec_is_gone(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "specs" / "other.yaml").write_text(GOOD.replace("plain", "other"))
+    run(["build"])
+    (here / "specs" / "plain.yaml").unlink()
+    capsys.readouterr()
+    code, out, _ = said(capsys, "build")
+    assert code == 0
+    assert "removed generated/plain/kernel.c\n" in out
+    assert not (here / "generated" / "plain").exists()
+
+
+def test_build_check_shows_the_drift_and_writes_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = said(capsys, "build", "--check")
+    assert code == 1
+    assert "+++ b/plain/kernel.c" in out
+    assert "not what its specs say" in err
+    assert not (here / "generated").exists()
+    run(["build"])
+    capsys.readouterr()
+    assert said(capsys, "build", "--check") == (0, "", "")
+    kernel = here / "generated" / "plain" / "kernel.c"
+    kernel.write_text(kernel.read_text() + "/* faster */\n")
+    before = files(here / "generated")
+    code, out, _ = said(capsys, "build", "--check")
+    assert code == 1
+    assert "-/* faster */\n" in out
+    assert files(here / "generated") == before
+    code, out, _ = said(capsys, "build", "--check", "--json")
+    assert code == 1
+    assert json.loads(out)["changed"] == ["plain/kernel.c"]
+    assert "-/* faster */\n" in json.loads(out)["diff"]
+
+
+def test_build_keeps_an_edit_unless_forced(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["build"])
+    kernel = here / "generated" / "plain" / "kernel.c"
+    kernel.write_text("mine")
+    capsys.readouterr()
+    code, out, err = said(capsys, "build")
+    assert (code, out) == (1, "")
+    assert "edited by hand" in err
+    assert "generated/plain/kernel.c" in err
+    assert kernel.read_text() == "mine"
+    assert said(capsys, "build", "--force")[:2] == (0, "changed generated/plain/kernel.c\n")
+
+
+def test_build_takes_files_and_folders_together(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said(capsys, "build", "specs", str(SHIPPED / "lion.yaml"), "--out", "both")
+    assert (code, err) == (0, "")
+    assert (here / "both" / "plain").is_dir()
+    assert (here / "both" / "lion").is_dir()
+    code, _, err = said(capsys, "build", "specs", "specs/plain.yaml", "--out", "twice")
+    assert code == 1
+    assert "SG023" in err
+    assert not (here / "twice").exists()
+
+
+def test_build_of_an_invalid_spec_reports_all_findings_and_writes_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "specs" / "bad.yaml").write_text(
+        GOOD.replace("plain", "bad").replace("lr*grad", "lrr*grad").replace("default", "defualt")
+    )
+    (here / "specs" / "worse.yaml").write_text(
+        GOOD.replace("plain", "worse").replace("- lr*grad", "- beta*grad")
+    )
+    code, out, err = said(capsys, "build")
+    assert (code, out) == (1, "")
+    assert "did you mean 'default'" in err
+    assert "specs/worse.yaml:6:" in err
+    assert "beta" in err
+    assert not (here / "generated").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("build", "missing"),
+        ("build", "--check", "--force"),
+        ("build", "--no-such-option"),
+        ("bild",),
+        ("show",),
+        ("show", "plain", "--stage", "cudaa"),
+        ("show", "plian"),
+        ("show", "missing.yaml"),
+        ("list", "--specs", "missing"),
+        ("new", "1st"),
+        ("schema", "--check"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    before = files(here)
+    code, out, err = said(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    assert err.startswith("Usage: ")
+    assert files(here) == before
+
+
+def test_without_specs_build_says_how_to_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = said(capsys, "build")
+    assert code == 2
+    assert "solvergen new" in err
+
+
+def test_near_misses_are_suggested(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean 'plain'" in said(capsys, "show", "plian")[2]
+    assert "did you mean 'cuda'" in said(capsys, "show", "plain", "--stage", "cudaa")[2]
+
+
+def test_an_unwritable_place_is_a_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "file").write_text("")
+    code, out, err = said(capsys, "build", "--out", "file/generated")
+    assert (code, out) == (1, "")
+    assert err.startswith("solvergen: file/generated")
+    assert len(err.splitlines()) == 1
+
+
+# check
+
+
+def test_check_of_good_specs_is_silent_in_a_pipe(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "check") == (0, "", "")
+    assert said(capsys, "check", str(SHIPPED)) == (0, "", "")
+
+
+def test_check_reports_findings(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "specs" / "plain.yaml").write_text(GOOD.replace("lr*grad", "lrr*grad"))
+    code, out, err = said(capsys, "check")
+    assert (code, out) == (1, "")
+    assert "specs/plain.yaml:6:21: error: SG" in err
+    assert "                    ^^^" in err
+    code, out, err = said(capsys, "check", "--json")
+    assert (code, err) == (1, "")
+    errors = [d for d in json.loads(out)["diagnostics"] if d["severity"] == "error"]
+    assert errors[0]["file"] == "specs/plain.yaml"
+    assert (errors[0]["line"], errors[0]["column"]) == (6, 21)
+    assert "lrr" in errors[0]["message"]
+
+
+def test_check_lists_the_specs_as_json(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(said(capsys, "check", "--json")[1])
+    assert told == {"specs": [{"name": "plain", "file": "specs/plain.yaml"}], "diagnostics": []}
+
+
+# show
+
+
+@pytest.mark.parametrize(
+    ("stage", "part"),
+    [
+        ("parsed", "param"),
+        ("typed", "param"),
+        ("optimised", "param"),
+        ("scheduled", "lr"),
+        ("sympy", "lr"),
+        ("latex", "lr"),
+        ("cuda", "__global__"),
+        ("cpu", "sg_kernel"),
+        ("numpy", "def update("),
+    ],
+)
+def test_show_prints_each_stage(
+    here: Path, capsys: pytest.CaptureFixture[str], stage: str, part: str
+) -> None:
+    code, out, err = said(capsys, "show", "plain", "--stage", stage)
+    assert (code, err) == (0, "")
+    assert part in out
+    told = json.loads(said(capsys, "show", "specs/plain.yaml", "-s", stage, "--json")[1])
+    assert (told["stage"], told["text"].rstrip("\n")) == (stage, out.rstrip("\n"))
+
+
+def test_show_prints_the_texts_that_build_writes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["build"])
+    capsys.readouterr()
+    for stage, file in (("cuda", "kernel.cu"), ("cpu", "kernel.c"), ("numpy", "reference.py")):
+        assert said(capsys, "show", "plain", "-s", stage)[1] == (here / "generated/plain" / file).read_text()
+
+
+def test_show_finds_the_shipped_specs_where_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = said(capsys, "show", "adam", "--stage", "numpy")
+    assert code == 0
+    assert "beta1" in out
+
+
+# list
+
+
+def test_list_in_a_pipe_is_tab_separated(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = said(capsys, "list")
+    assert (code, err) == (0, "")
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert rows[0] == ["optimizer", "class", "state", "moved", "passes", "summary", "source"]
+    assert rows[1] == ["plain", "Plain", "0", "12", "1", "Gradient descent.", "specs/plain.yaml"]
+
+
+def test_list_counts_state_and_traffic_of_the_shipped_optimizers(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "list", "--json", "--specs", str(SHIPPED))
+    table = {row["name"]: row for row in json.loads(out)}
+    assert code == 0
+    assert set(table) == {path.stem for path in SHIPPED.glob("*.yaml")}
+    # Adam reads the gradient, and reads and writes the parameter and two moments.
+    assert (table["adam"]["state_bytes"], table["adam"]["moved_bytes"], table["adam"]["passes"]) == (8, 28, 1)
+    assert (table["lion"]["state_bytes"], table["lion"]["moved_bytes"]) == (4, 20)
+    assert (table["sgd"]["state_bytes"], table["sgd"]["moved_bytes"]) == (0, 12)  # no momentum by default
+
+
+# new
+
+
+def test_new_writes_a_spec_that_checks_and_builds_as_it_is(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = said(capsys, "new", "my_rule2")
+    assert (code, out, err) == (0, "specs/my_rule2.yaml\n", "")
+    assert said(capsys, "check", "specs/my_rule2.yaml") == (0, "", "")
+    assert said(capsys, "build", "specs/my_rule2.yaml", "--out", "mine")[0] == 0
+    assert (here / "mine" / "my_rule2" / "kernel.cu").is_file()
+    assert "MyRule2" in (here / "mine" / "__init__.py").read_text()
+
+
+def test_new_makes_its_folder_and_leaves_a_file_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "new", "first", "--specs", "deep/er")[0] == 0
+    path = here / "deep" / "er" / "first.yaml"
+    path.write_text("edited")
+    code, _, err = said(capsys, "new", "first", "--specs", "deep/er")
+    assert code == 2
+    assert "exists already" in err
+    assert path.read_text() == "edited"
+
+
+@pytest.mark.parametrize("name", ["Adam", "a-b", "../up", "sg_x", "lambda", "param", "_x", "option", ""])
+def test_new_refuses_names_that_no_spec_may_have(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    code, out, err = said(capsys, "new", name)
+    assert (code, out) == (2, "")
+    assert "can't be called" in err
+    assert [p.name for p in (here / "specs").iterdir()] == ["plain.yaml"]
+
+
+def test_the_commented_out_parts_of_the_new_spec_are_valid_too(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["new", "full"])
+    path = here / "specs" / "full.yaml"
+    optional = ("# description:", "# references:", "#   - {title", "# constraints:", "#   - {that")
+    lines = []
+    for line in path.read_text().splitlines():
+        lines.append(line[2:] if line.startswith(optional) else line)
+    assert sum(not line.startswith("#") for line in lines) > sum(
+        not line.startswith("#") for line in path.read_text().splitlines()
+    )
+    path.write_text("\n".join(lines) + "\n")
+    capsys.readouterr()
+    assert said(capsys, "check", "specs/full.yaml") == (0, "", "")
+
+
+# schema
+
+
+def test_schema_is_printed_written_and_compared(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "schema")
+    assert code == 0
+    assert "hyperparameters" in json.loads(out)["properties"]
+    assert said(capsys, "schema", "--out", "docs/s.json")[0] == 0
+    assert (here / "docs" / "s.json").read_text() == out
+    assert said(capsys, "schema", "--out", "docs/s.json", "--check")[0] == 0
+    (here / "docs" / "s.json").write_text("{}")
+    code, _, err = said(capsys, "schema", "--out", "docs/s.json", "--check")
+    assert code == 1
+    assert "not up to date" in err
+    assert (here / "docs" / "s.json").read_text() == "{}"
+
+
+# errors
+
+
+def test_a_bug_of_the_compiler_says_so(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for error in (CompilerBug("a node has no type"), KeyError("beta1")):
+
+        def broken(*args: Any, error: Exception = error, **kwargs: Any) -> Any:
+            raise error
+
+        monkeypatch.setattr(compiler, "build", broken)
+        code, out, err = said(capsys, "build")
+        assert (code, out) == (3, "")
+        assert "bug in solvergen" in err
+        assert "--debug" in err
+        assert str(error) in err
+        assert "Traceback" not in err
+        with pytest.raises(type(error)):
+            run(["--debug", "build"])
+
+
+def test_snapshot_show_refuses_what_is_no_snapshot(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "x.safetensors").write_bytes(b"garbage")
+    for name in ("x.safetensors", "missing.h5", "x.txt"):
+        code, out, err = said(capsys, "snapshot", "show", name)
+        assert (code, out) == (1, "")
+        assert err.startswith("solvergen: ")
+        assert name in err
+
+
+def test_all_exit_codes_are_documented() -> None:
+    from solvergen.cli import exit_codes
+    from solvergen.cli.app import EPILOG
+
+    for name in ("OK", "FINDINGS", "USAGE", "BUG"):
+        assert f"{getattr(exit_codes, name)} " in EPILOG.replace("codes: 0", "codes: 0 ")
