@@ -1,0 +1,63 @@
+"""The loops of kernels work on vectors, with the operations that the spec wrote down."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from solvergen.runtime.native.inspection import assembly, fused_operations, loops
+from tests.unit.native.support import ROOT
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "aarch64", "arm64"), reason="reads the assembly of other processors"
+)
+HANDWRITTEN = ROOT / "tests/support/handwritten/adam/kernel.c"
+KERNELS = [HANDWRITTEN, *sorted(ROOT.glob("generated/*/kernel.c"))]
+DTYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3}
+
+
+def _options(text: str, value: int) -> list[str]:
+    import re
+
+    names = sorted(set(re.findall(r"\bSG_OPTION_\w+", text)))
+    return [f"{name}={value}" for name in names]
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("option", [0, 1])
+def test_main_loop_is_vectorised_and_nothing_is_fused(path: Path, dtype: str, option: int) -> None:
+    text = path.read_text(encoding="utf-8")
+    code = DTYPES[dtype]
+    listing = assembly(text, (f"SG_PARAM={code}", f"SG_GRAD={code}", *_options(text, option)))
+    found = loops(listing)
+    assert any(loop.packed and not loop.scalar for loop in found), found
+    assert fused_operations(listing) == []
+
+
+@pytest.mark.parametrize("grad", ["bfloat16", "float16"])
+def test_narrow_gradients_of_wide_parameters_are_too(grad: str) -> None:
+    text = HANDWRITTEN.read_text(encoding="utf-8")
+    listing = assembly(text, ("SG_PARAM=0", f"SG_GRAD={DTYPES[grad]}", *_options(text, 0)))
+    assert any(loop.packed and not loop.scalar for loop in loops(listing))
+
+
+def test_the_reading_of_assembly_can_fail() -> None:
+    chained = """
+    void sg_run(float *x, int n) { for (int i = 1; i < n; ++i) x[i] = x[i - 1] * x[i] + 1.0f; }
+    """
+    found = loops(assembly(chained))
+    assert found
+    assert not any(loop.packed for loop in found)
+
+    fused = "double sg_run(double a, double b, double c) { return __builtin_fma(a, b, c); }"
+    if "fma" in _flags():
+        assert len(fused_operations(assembly(fused))) == 1
+
+
+def _flags() -> list[str]:
+    from solvergen.runtime.native.processor import processor
+
+    return processor().split() if platform.machine() == "x86_64" else ["fma"]
