@@ -127,7 +127,8 @@ def _location() -> Path | None:
 
 
 def _prepare(base: Path, kind: str) -> Path:
-    base.parent.mkdir(parents=True, exist_ok=True)
+    for parent in reversed(base.parents):
+        parent.mkdir(mode=0o700, exist_ok=True)
     folder = base / kind
     for path in (base, folder):
         path.mkdir(mode=0o700, exist_ok=True)

@@ -51,8 +51,9 @@ FLAGS = (
 )
 
 _ENTRY = """
-extern "C" void sg_host_launch(unsigned blocks, unsigned threads, const unsigned long long *words) {
-    sg_host_grid(SG_ENTRY, blocks, threads, words);
+extern "C" unsigned long long sg_host_launch(unsigned blocks, unsigned threads,
+                                             const unsigned long long *words) {
+    return sg_host_grid(SG_ENTRY, blocks, threads, words);
 }
 """
 
@@ -75,14 +76,20 @@ class HostCompiler:
 
     def compile(self, text: str, architecture: str, defines: Mapping[str, int] | None = None) -> Compiled:
         entry = "sg_finite" if "sg_finite(" in text else "sg_kernel"
-        flags = [*FLAGS, f"-DSG_ENTRY={entry}", *(f"-D{name}={value}" for name, value in (defines or {}).items())]
+        flags = [
+            *FLAGS,
+            f"-DSG_ENTRY={entry}",
+            *(f"-D{name}={value}" for name, value in (defines or {}).items()),
+        ]
         with tempfile.TemporaryDirectory() as folder:
             source, library = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
             source.write_text(f'#include "{SHIM}"\n#line 1 "kernel.cu"\n{text}{_ENTRY}', encoding="utf-8")
-            run = subprocess.run(["g++", *flags, str(source), "-o", str(library)], capture_output=True, text=True)
+            run = subprocess.run(
+                ["g++", *flags, str(source), "-o", str(library)], capture_output=True, text=True
+            )
             if run.returncode:
                 raise KernelBuildError("g++ can't compile kernel.cu", log=run.stderr, source=numbered(text))
-            return Compiled(library.read_bytes(), "cubin", architecture, run.stderr, ())
+            return Compiled(library.read_bytes(), "cubin", architecture, run.stderr, "", ())
 
 
 class GuardedMemory:
@@ -130,13 +137,13 @@ class HostEvent:
 
 
 class HostDevice:
-    """A ``Device`` whose memory is the host's. ``order`` permutes the blocks' and threads' order."""
+    """A ``Device`` whose memory is the host's. ``words`` counts the 128-bit stores of all launches."""
 
     capability = 90
 
     def __init__(self, number: int = 0) -> None:
         self.number = number
-        self.launches: list[tuple[int, int]] = []
+        self.words = 0
 
     def load(self, image: bytes, name: str) -> Kernel:
         with tempfile.NamedTemporaryFile(suffix=".so", delete=False) as file:
@@ -146,7 +153,7 @@ class HostDevice:
         finally:
             os.unlink(file.name)
         function.argtypes = [ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p]
-        function.restype = None
+        function.restype = ctypes.c_ulonglong
         return function
 
     def allocate(self, nbytes: int) -> Any:
@@ -172,8 +179,7 @@ class HostDevice:
 
     def launch(self, kernel: Kernel, blocks: int, threads: int, arguments: Sequence[np.generic]) -> None:
         words = np.array([int(argument) for argument in arguments], np.uint64)
-        self.launches.append((blocks, threads))
-        kernel(blocks, threads, words.ctypes.data)
+        self.words += kernel(blocks, threads, words.ctypes.data)
 
 
 @functools.cache

@@ -27,9 +27,13 @@ struct alignas(16) uint4 {
 struct alignas(16) double2 {
     double x, y;
 };
-static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-static inline double2 make_double2(double x, double y) { return {x, y}; }
+/* Kernels make a vector for each 128-bit store, so that the words which a launch stored can be counted. */
+static thread_local unsigned long long sg_host_words;
+static inline float4 make_float4(float x, float y, float z, float w) { return ++sg_host_words, float4{x, y, z, w}; }
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+    return ++sg_host_words, uint4{x, y, z, w};
+}
+static inline double2 make_double2(double x, double y) { return ++sg_host_words, double2{x, y}; }
 
 template <class To, class From>
 static inline To sg_host_bits(From from) {
@@ -62,8 +66,9 @@ static inline void sg_host_call(void (*kernel)(Ts...), const unsigned long long 
 }
 
 template <class... Ts>
-static inline void sg_host_grid(void (*kernel)(Ts...), unsigned blocks, unsigned threads,
-                                const unsigned long long *words) {
+static inline unsigned long long sg_host_grid(void (*kernel)(Ts...), unsigned blocks, unsigned threads,
+                                              const unsigned long long *words) {
+    sg_host_words = 0;
     gridDim.x = blocks;
     blockDim.x = threads;
     for (unsigned block = 0; block < blocks; ++block) {
@@ -73,4 +78,5 @@ static inline void sg_host_grid(void (*kernel)(Ts...), unsigned blocks, unsigned
             sg_host_call(kernel, words, std::index_sequence_for<Ts...>{});
         }
     }
+    return sg_host_words;
 }

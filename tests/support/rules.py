@@ -17,7 +17,8 @@ def spec_text(
     update: str, *, hyperparameters: str = "lr: {default: 0.1}", options: str = "", state: str = ""
 ) -> str:
     """A spec around ``update`` (one equation a line, or YAML list items)."""
-    items = [line if line.lstrip().startswith("-") else f"- {line}" for line in update.strip().splitlines()]
+    lines = [line.strip() for line in update.strip().splitlines()]
+    items = [line if line.startswith("- ") else f"- {line}" for line in lines]
     text = "name: rule\nsummary: A rule for a test.\n"
     for key, block in (("hyperparameters", hyperparameters), ("options", options), ("state", state)):
         if block.strip():

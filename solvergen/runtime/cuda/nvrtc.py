@@ -62,13 +62,14 @@ class Compiled:
 
     ``kind`` says what ``image`` is: ``cubin``, machine code for ``architecture`` (``sm_90``), with
     ``resources`` for each kernel; or ``ptx``, text for ``architecture`` (``compute_90``) or newer,
-    without resources. ``log`` is what the compiler printed.
+    without resources. ``ptx`` is the PTX in both cases, ``log`` what the compiler printed.
     """
 
     image: bytes
     kind: Literal["cubin", "ptx"]
     architecture: str
     log: str
+    ptx: str
     resources: tuple[KernelResources, ...]
 
 
@@ -168,10 +169,11 @@ class Nvrtc:
                     log=log,
                     source=numbered(text),
                 )
+            ptx = self._output(program, "nvrtcGetPTX")
             if machine_code:
                 image = self._output(program, "nvrtcGetCUBIN", text=False)
-                return Compiled(image, "cubin", architecture, log, resources_in(log))
-            return Compiled(self._output(program, "nvrtcGetPTX"), "ptx", architecture, log, ())
+                return Compiled(image, "cubin", architecture, log, ptx.decode(), resources_in(log))
+            return Compiled(ptx, "ptx", architecture, log, ptx.decode(), ())
         finally:
             self._library.nvrtcDestroyProgram(ctypes.byref(program))
 
