@@ -1,0 +1,141 @@
+"""sdist -> wheel -> a clean environment, away from the checkout: everything works there too."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.packaging
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command away from the checkout, with nothing of this process's Python in its environment."""
+    hidden = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+    environment = {key: value for key, value in os.environ.items() if key not in hidden}
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", folder, ROOT, cwd=folder)
+    (path,) = folder.glob("*.tar.gz")
+    return path
+
+
+@pytest.fixture(scope="module")
+def unpacked(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder)  # our own archive, made a moment ago
+    (path,) = folder.iterdir()
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, unpacked, cwd=folder)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a new environment with nothing in it but the wheel and what it asks for."""
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder, with_pip=True, symlinks=True)
+    python = folder / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", f"{wheel}[examples]", cwd=folder)
+    return python
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_the_wheel_holds_what_it_must_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        held = {name: archive.read(name) for name in names}
+    top = {name.split("/")[0] for name in names}
+    assert {name for name in top if not name.endswith(".dist-info")} == {"solvergen"}
+    for folder, packed in (
+        ("generated", "solvergen/optimizers"),
+        ("specs", "solvergen/_data/specs"),
+        ("templates", "solvergen/_data/templates"),
+    ):
+        wanted = {f"{packed}/{path}": data for path, data in tree(ROOT / folder).items()}
+        assert wanted
+        assert {name: data for name, data in held.items() if name.startswith(f"{packed}/")} == wanted
+    sources = {f"solvergen/{path}" for path in tree(ROOT / "solvergen")}
+    assert sources <= names
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+
+
+def test_the_sdist_has_all_that_the_tests_need(unpacked: Path) -> None:
+    for folder in ("specs", "templates", "generated", "tests", "examples", "docs"):
+        assert tree(unpacked / folder) == tree(ROOT / folder)
+
+
+def test_the_shipped_optimizers_are_the_generated_ones(python: Path, tmp_path: Path) -> None:
+    code = """
+import json, numpy, solvergen.optimizers as o
+p = numpy.ones(5, numpy.float32)
+opt = o.Adam(p)
+opt.step(numpy.arange(5, dtype=numpy.float32))
+print(json.dumps({"file": o.__file__, "names": o.__all__, "param": p.tobytes().hex()}))
+"""
+    told = json.loads(run(python, "-c", code, cwd=tmp_path))
+    assert not Path(told["file"]).is_relative_to(ROOT)
+
+    import numpy
+
+    import generated
+
+    assert told["names"] == list(generated.__all__)
+    param = numpy.ones(5, numpy.float32)
+    generated.Adam(param, backend="numpy").step(numpy.arange(5, dtype=numpy.float32))
+    assert told["param"] == param.tobytes().hex()
+
+
+def test_an_installed_solvergen_builds_the_same_package(python: Path, tmp_path: Path) -> None:
+    solvergen = python.parent / "solvergen"
+    shutil.copytree(ROOT / "specs", tmp_path / "specs")
+    run(solvergen, "build", "specs", cwd=tmp_path)
+    assert tree(tmp_path / "generated") == tree(ROOT / "generated")
+    assert "adam" in run(solvergen, "list", cwd=tmp_path)
+
+
+def test_a_rule_of_ones_own_from_nothing_to_a_trained_network(python: Path, tmp_path: Path) -> None:
+    solvergen = python.parent / "solvergen"
+    run(solvergen, "new", "my_rule", cwd=tmp_path)
+    run(solvergen, "build", "specs", "--out", "my_optimizers", cwd=tmp_path)
+    shutil.copy(ROOT / "examples" / "train_digits.py", tmp_path)
+    arguments = ["--package", "my_optimizers", "--optimizer", "my_rule", "--epochs", "5"]
+    text = run(python, "train_digits.py", *arguments, cwd=tmp_path)
+    assert "test accuracy" in text
+    assert (tmp_path / "runs" / "digits" / "curves.png").is_file()
+
+
+def test_the_example_reaches_its_accuracy_with_the_shipped_adam(python: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples" / "train_digits.py", tmp_path)
+    text = run(python, "train_digits.py", cwd=tmp_path)
+    accuracy = float(text.split("\ntest accuracy ")[1].split(",")[0])
+    assert accuracy >= 0.96
