@@ -109,15 +109,11 @@ def progress(title: str) -> Iterator[Callable[[str, int, int], None]]:
         return
     from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} {task.fields[name]}"),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[at]}"))
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, name="", total=None)
+        task = bar.add_task(title, at="", total=None)
 
         def report(name: str, done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, name=name)
+            bar.update(task, completed=done, total=total, at=f"{done}/{total} {name}")
 
         yield report

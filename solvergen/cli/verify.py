@@ -2,6 +2,124 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-def verify() -> None:
-    """Draw cases and compare the backends to the bit."""
+import typer
+
+from solvergen.cli import exit_codes, specs
+from solvergen.cli.console import print_json, print_note, print_table, progress
+
+if TYPE_CHECKING:
+    from solvergen.verify import Progress, Report
+    from solvergen.verify.collect import Optimizers
+
+DEFAULT_BACKENDS = "numpy,cpu,cuda"
+HEADS = ("optimizer", "backend", "outcome", "examples", "seconds", "detail")
+
+
+def verify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAMES", help="Optimizers to verify. Default: all", show_default=False),
+    ] = None,
+    folder: specs.Folder = None,
+    backends: Annotated[
+        str | None,
+        typer.Option(
+            "--backends",
+            metavar="LIST",
+            help=f"Backends, separated by commas. Default: {DEFAULT_BACKENDS}, as far as they work here.",
+            show_default=False,
+        ),
+    ] = None,
+    examples: Annotated[int, typer.Option("--examples", "-n", min=1, help="Runs to draw for each.")] = 100,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Draw the same runs again.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Hold the backends to the bits of each rule.
+
+    Draws whole training runs (shapes, values, dtypes, hyperparameters, options, missing gradients), runs
+    them on each backend and compares parameters and state with the NumPy reference, bit by bit, after each
+    step. Exits with 1 if any differ, or if a backend given by --backends can't run here.
+    """
+    from solvergen.verify import BACKENDS, verify_all
+
+    asked = [name.strip() for name in (backends or DEFAULT_BACKENDS).split(",") if name.strip()]
+    for name in asked:
+        if name not in BACKENDS:
+            raise specs.unknown("backend", name, BACKENDS, hint="'--backends'")
+    with _optimizers(folder) as found, progress("verifying") as bar:
+
+        def tell(at: Progress) -> None:
+            done = (at.position - 1) * at.examples + at.done
+            bar(f"{at.optimizer} on {at.backend}", done, at.total * at.examples)
+
+        report = verify_all(_chosen(found, names or []), asked, examples=examples, seed=seed, progress=tell)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _print(report, asked)
+    if not report.ok or (backends is not None and not report.complete):
+        raise typer.Exit(exit_codes.FINDINGS)
+
+
+@contextmanager
+def _optimizers(folder: Path | None) -> Iterator[Optimizers]:
+    """The optimizers of the specs meant; the shipped ones as they are, others compiled on the spot."""
+    from solvergen.verify import built_from, shipped
+
+    source = specs.folder_or_shipped(folder)
+    if source == specs.shipped():
+        yield shipped()
+    else:
+        with built_from([source]) as optimizers:
+            yield optimizers
+
+
+def _chosen(optimizers: Optimizers, names: Sequence[str]) -> Optimizers:
+    from solvergen.verify import VerificationError, select
+
+    try:
+        return select(optimizers, names)
+    except VerificationError as unknown:
+        raise typer.BadParameter(str(unknown), param_hint="'NAMES'") from None
+
+
+def _print(report: Report, backends: Sequence[str]) -> None:
+    for row in report.failures:
+        finding = row.detail if row.disagreement is None else row.disagreement
+        print(f"{row.optimizer} on {row.backend}:\n{finding}\n", file=sys.stderr)
+    if not sys.stdout.isatty():
+        rows = [
+            (
+                r.optimizer,
+                r.backend,
+                r.outcome,
+                str(r.examples),
+                f"{r.seconds:.2f}",
+                " ".join(r.detail.split()),
+            )
+            for r in report.rows
+        ]
+        print_table(HEADS, rows)
+        return
+    cells: dict[str, dict[str, str]] = {}
+    reasons: dict[str, str] = {}
+    for row in report.rows:
+        cell: str = row.outcome
+        if row.outcome == "passed":
+            cell = f"same bits, {row.examples} runs"
+        elif row.outcome == "not run":
+            reasons[row.backend] = row.detail
+        cells.setdefault(row.optimizer, {})[row.backend] = cell
+    print_table(
+        ("optimizer", *backends), [(name, *(row[b] for b in backends)) for name, row in cells.items()]
+    )
+    for backend, reason in reasons.items():
+        print_note(f"{backend} was not run: {reason}")
