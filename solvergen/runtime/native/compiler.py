@@ -236,6 +236,7 @@ def _run(command: list[str], environment: dict[str, str]) -> subprocess.Complete
 
 def _last_words(result: subprocess.CompletedProcess[str]) -> str:
     lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
+    lines = [line for line in lines if "error" in line.lower()][:1] or lines
     return lines[-1].strip() if lines else f"it ended with status {result.returncode} and no message"
 
 
