@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from solvergen.errors import SnapshotMismatch
-from solvergen.runtime.definition import Definition, Hyperparameter
+from solvergen.errors import HyperparameterError, SnapshotMismatch
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.groups import checked_value
 from solvergen.runtime.snapshots.document import check
 from solvergen.runtime.snapshots.text import listed, quoted
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
@@ -44,13 +45,15 @@ def match(
     groups: Sequence[GroupData],
     tensors: Sequence[TensorLayout],
     *,
+    hyperparameters: bool = True,
     source: str = "the snapshot",
 ) -> Restoration:
     """Compare a snapshot with an optimizer as it is, and say what restoring it would set.
 
     Tensors are matched by name and groups by their members, in any order. Shapes, dtypes, options and
     the states that exist must agree. Hyperparameters and multipliers are taken from the snapshot; those
-    that the snapshot doesn't know keep their values. Nothing is changed here.
+    that the snapshot doesn't know keep their values, and all do where ``hyperparameters`` is False.
+    Nothing is changed here.
 
     A snapshot that was written under another version of the spec fits where the same states exist, and
     is reported in ``warnings``. ``source`` names the snapshot in messages.
@@ -81,7 +84,7 @@ def match(
         where = f"group {index}: " if len(groups) > 1 else ""
         differences += (where + text for text in _options(theirs, ours))
         changes += (where + text for text in _spec_changes(theirs, ours))
-        group = _merged(theirs, ours)
+        group = _merged(theirs, ours) if hyperparameters else ours
         differences += (where + text for text in _invalid(group, definition))
         restored.append(group)
     if not older:
@@ -239,31 +242,18 @@ def _invalid(group: GroupData, definition: Definition) -> Iterator[str]:
     """What this version of the spec doesn't allow."""
     out_of_range = False
     for hyperparameter in definition.hyperparameters:
-        value = group.hyperparameters[hyperparameter.name]
-        if problem := _out_of_range(hyperparameter, value):
+        try:
+            checked_value(hyperparameter, group.hyperparameters[hyperparameter.name])
+        except HyperparameterError as error:
             out_of_range = True
-            yield f"hyperparameter {hyperparameter.name!r} is {value!r} in it; it must be {problem}"
+            yield f"hyperparameter in it: {error}"
+    for name, value in group.multipliers.items():
+        if not 0.0 <= value < math.inf:
+            yield f"multiplier in it: {name} must be a finite number of at least 0, not {value!r}"
     if not out_of_range:  # the constraints may rely on the ranges
         message = definition.constraints(**group.hyperparameters, **group.options)
         if message is not None:
             yield f"its hyperparameters are not allowed here: {message}"
-
-
-def _out_of_range(hyperparameter: Hyperparameter, value: float) -> str | None:
-    """What the value must be and isn't."""
-    if math.isnan(value):
-        return "a number"
-    if hyperparameter.integer and not value.is_integer():
-        return "a whole number"
-    if hyperparameter.min is not None and value < hyperparameter.min:
-        return f"at least {hyperparameter.min!r}"
-    if hyperparameter.max is not None and value > hyperparameter.max:
-        return f"at most {hyperparameter.max!r}"
-    if hyperparameter.above is not None and value <= hyperparameter.above:
-        return f"above {hyperparameter.above!r}"
-    if hyperparameter.below is not None and value >= hyperparameter.below:
-        return f"below {hyperparameter.below!r}"
-    return None
 
 
 def _capped(lines: Iterable[str]) -> Iterator[str]:

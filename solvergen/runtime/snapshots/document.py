@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -151,7 +151,11 @@ def decode(text: bytes) -> Header:
         groups=tuple(_group(group) for group in _list(top["groups"], "groups")),
         tensors=tuple(_tensor(tensor, slots, checksums) for tensor in _list(top["tensors"], "tensors")),
     )
-    check(data, {(slot.tensor, slot.state) for slot in slots if slot.state is not None})
+    arrays: dict[str, list[str]] = {}
+    for slot in slots:
+        if slot.state is not None:
+            arrays.setdefault(slot.tensor, []).append(slot.state)
+    check(data, arrays)
     return Header(data, tuple(slots), checksums)
 
 
@@ -164,10 +168,10 @@ def refuse_newer(version: object) -> None:
         )
 
 
-def check(data: SnapshotData, arrays: set[tuple[str, str]] | None = None) -> None:
+def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None) -> None:
     """Whether ``data`` is of one piece: what it names exists, once, and fits its schema.
 
-    ``arrays`` are the (tensor, state) pairs of the array states; by default those of ``data``.
+    ``arrays`` has the names of each tensor's array states, where ``data`` itself doesn't have the arrays.
 
     Raises:
         SnapshotError: it isn't.
@@ -192,15 +196,11 @@ def check(data: SnapshotData, arrays: set[tuple[str, str]] | None = None) -> Non
             raise SnapshotError(f"tensor {quoted(tensor.name)} has dtype {quoted(tensor.dtype)}")
         if isinstance(tensor.t, bool) or not 0 <= tensor.t <= _MOST_UPDATES:
             raise SnapshotError(f"tensor {quoted(tensor.name)} has counted {tensor.t} updates")
-        held = (
-            dict.fromkeys(tensor.arrays, "param")
-            if arrays is None
-            else {state: "param" for state in kinds if (tensor.name, state) in arrays}
-        )
-        for state, kind in (*held.items(), *dict.fromkeys(tensor.scalars, "scalar").items()):
-            if kinds.get(state) != kind:
+        held = tensor.arrays if arrays is None else arrays.get(tensor.name, ())
+        for kind, states in (("param", held), ("scalar", tensor.scalars)):
+            if unknown := [state for state in states if kinds.get(state) != kind]:
                 raise SnapshotError(
-                    f"tensor {quoted(tensor.name)}: state {quoted(state)} is not in the schema"
+                    f"tensor {quoted(tensor.name)}: the schema has no {kind} states {listed(unknown)}"
                 )
 
 

@@ -50,7 +50,7 @@ def opened(path: str) -> Iterator[tuple[Format, int, Container]]:
     with open(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise SnapshotError("a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file")
+            raise SnapshotError("not a regular file")
         _check_content(file.read(16), file.read(496 + 16), expected)
         file.seek(0)
         with expected.opened(path, file, status.st_size) as container:

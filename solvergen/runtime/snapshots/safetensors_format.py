@@ -161,7 +161,8 @@ def _range(entry: object, spec: ArraySpec) -> tuple[int, int]:
     """Start and end of the array's data, where the entry says what ``spec`` says."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise SnapshotError(f"the header is damaged: the entry of {quoted(spec.key)}")
-    if entry["dtype"] != _CODES[spec.dtype] or entry["shape"] != list(spec.shape):
+    same = entry["dtype"] == _CODES[spec.dtype] and entry["shape"] == list(spec.shape)
+    if not same or any(type(size) is not int for size in entry["shape"]):  # 2.0 and true are no sizes
         raise SnapshotError(f"{quoted(spec.key)} should be {spec}; the header says something else")
     offsets = entry["data_offsets"]
     if not isinstance(offsets, list) or [type(offset) for offset in offsets] != [int, int]:
