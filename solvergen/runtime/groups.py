@@ -134,7 +134,7 @@ class Group:
                 raise HyperparameterError(
                     f"{', '.join(changed)} would turn {name} {'on' if value else 'off'}, which decides what "
                     f"the optimizer keeps and was derived when it was made; pass {name}={value} explicitly "
-                    f"when making it (or {name}={self._options[name]} to keep it so) and change the value then"
+                    f"when making it (or {name}={self._options[name]} to keep it so), and change it then"
                 )
         wrong = self._definition.constraints(**values, **self._options)
         if wrong is not None:

@@ -200,7 +200,7 @@ class Optimizer:
         Checked wholly before anything changes. Raises SnapshotMismatch that names all that doesn't fit.
         """
         data = restoring.from_dict(state_dict)
-        self._restore(data, params=False, hyperparameters=True)
+        self._restore(data, "the state_dict", params=False, hyperparameters=True)
 
     def save(self, path: str | os.PathLike[str], *, params: bool = True) -> None:
         """Write a snapshot, whole or not at all; the suffix of ``path`` chooses the format.
@@ -221,14 +221,14 @@ class Optimizer:
         """
         from solvergen.runtime import snapshots
 
-        self._restore(snapshots.load(path), params=params, hyperparameters=hyperparameters)
+        self._restore(snapshots.load(path), os.fspath(path), params=params, hyperparameters=hyperparameters)
 
     def _snapshot(self, *, params: bool) -> SnapshotData:
         return restoring.snapshot(
             self.definition, self._backend, self._groups, self._tensors, self._cohorts, params=params
         )
 
-    def _restore(self, data: SnapshotData, *, params: bool, hyperparameters: bool) -> None:
+    def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
         restoring.restore(
             data,
             self.definition,
@@ -236,6 +236,7 @@ class Optimizer:
             self._groups,
             self._tensors,
             self._cohorts,
+            source=source,
             params=params,
             hyperparameters=hyperparameters,
         )

@@ -74,14 +74,25 @@ def restore(
     tensors: Sequence[Tensor],
     cohorts: Cohorts,
     *,
+    source: str,
     params: bool,
     hyperparameters: bool,
 ) -> None:
-    """Put everything back. Raises SnapshotMismatch, with nothing changed, where it doesn't fit."""
+    """Put everything back. Raises SnapshotMismatch, with nothing changed, where it doesn't fit.
+
+    ``source`` names where the data comes from in messages.
+    """
     from solvergen.runtime import snapshots
 
     layouts = [snapshots.TensorLayout(t.plan.name, t.plan.shape, t.dtype) for t in tensors]
-    found = snapshots.match(data, definition, [_group_data(group) for group in groups], layouts)
+    found = snapshots.match(
+        data,
+        definition,
+        [_group_data(group) for group in groups],
+        layouts,
+        source=source,
+        hyperparameters=hyperparameters,
+    )
     for warning in found.warnings:
         warnings.warn(warning, SnapshotWarning, stacklevel=4)
     for tensor, kept in zip(tensors, found.tensors, strict=True):

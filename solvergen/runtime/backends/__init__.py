@@ -54,4 +54,4 @@ def _warn_once(message: str) -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(message, BackendWarning, stacklevel=5)
+        warnings.warn(message, BackendWarning, stacklevel=6)  # where the optimizer was made

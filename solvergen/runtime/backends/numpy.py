@@ -79,11 +79,12 @@ class NumpyLauncher:
 
     def finite(self) -> bool:
         """Whether all bound gradients are finite."""
-        return all(
-            bool(np.isfinite(gradient[i : i + BLOCK]).all())
-            for gradient in self._gradients
-            for i in range(0, gradient.size, BLOCK)
-        )
+        with np.errstate(all="ignore"):  # ml_dtypes warns of some NaNs
+            return all(
+                bool(np.isfinite(gradient[i : i + BLOCK]).all())
+                for gradient in self._gradients
+                for i in range(0, gradient.size, BLOCK)
+            )
 
     def launch(self, table: HostArray, rows: HostArray) -> None:
         """Update tensor after tensor; a row holds scalar states, hyperparameters and ``t``."""

@@ -1,0 +1,279 @@
+"""Which backend runs, what the NumPy one accepts, and what happens when a launch fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from solvergen.errors import BackendUnavailable, BackendWarning, CompilerBug, OptimizerError
+from solvergen.runtime import backends
+from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
+from solvergen.runtime.backends.numpy import NumpyBackend
+from tests.support.bits import assert_same_bits
+from tests.support.handwritten import Adam
+
+F = np.float32
+
+
+def test_backends_by_name():
+    assert backends.create("numpy").name == "numpy"
+    assert Adam(np.ones(1, F), backend="numpy").backend == "numpy"
+
+
+@pytest.mark.parametrize("name", ["nympy", "", "CPU", "auto "])
+def test_unknown_backends(name):
+    with pytest.raises(OptimizerError, match="no backend"):
+        Adam(np.ones(1, F), backend=name)
+
+
+def test_a_near_miss_is_suggested():
+    with pytest.raises(OptimizerError, match="did you mean 'numpy'"):
+        Adam(np.ones(1, F), backend="nympy")
+
+
+def without_compiler(monkeypatch):
+    def create(name, create=backends.create):
+        if name == "cpu":
+            raise BackendUnavailable("backend 'cpu': no C compiler; install gcc")
+        return create(name)
+
+    monkeypatch.setattr(backends, "create", create)
+    monkeypatch.setattr(backends, "_warned", False)
+
+
+def test_without_a_compiler_auto_is_numpy_with_one_warning(monkeypatch):
+    without_compiler(monkeypatch)
+    with pytest.warns(BackendWarning, match="install gcc") as caught:
+        opt = Adam(np.ones(1, F))
+    assert opt.backend == "numpy"
+    assert len(caught) == 1
+    assert caught[0].filename == __file__  # it points at the line that made the optimizer
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Adam(np.ones(1, F)).backend == "numpy"
+
+
+def test_without_a_compiler_cpu_by_name_is_an_error(monkeypatch):
+    without_compiler(monkeypatch)
+    with pytest.raises(BackendUnavailable, match="install gcc"):
+        Adam(np.ones(1, F), backend="cpu")
+
+
+def test_auto_asks_for_cuda_where_an_array_lives_on_a_gpu(monkeypatch):
+    asked = []
+
+    def create(name):
+        asked.append(name)
+        raise BackendUnavailable("backend 'cuda': no GPU here")
+
+    class OnGpu:
+        __cuda_array_interface__ = {"data": (0, False)}  # noqa: RUF012
+
+    monkeypatch.setattr(backends, "create", create)
+    with pytest.raises(BackendUnavailable, match="no GPU here"):
+        Adam([np.ones(1, F), OnGpu()])
+    assert asked == ["cuda"]
+
+
+def test_the_configuration_keeps_what_was_asked_for(monkeypatch):
+    without_compiler(monkeypatch)
+    monkeypatch.setattr(backends, "_warned", True)
+    opt = Adam(np.ones(1, F))
+    assert opt.backend == "numpy"
+    assert opt.get_config()["backend"] == "auto"
+
+
+def test_importing_an_optimizer_loads_little():
+    code = """
+import sys
+import numpy
+before = set(sys.modules)
+import tests.support.handwritten
+new = {name.split('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)
+print(sorted(new))
+print('difflib' in sys.modules, 'solvergen.runtime.snapshots' in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == ["['solvergen', 'tests']", "False False"]
+
+
+def plan(params, **options):
+    tensors = tuple(
+        TensorPlan(str(i), p, p.shape, (np.zeros_like(p), np.zeros_like(p), None))
+        for i, p in enumerate(params)
+    )
+    return LaunchPlan(
+        Adam.definition, {"amsgrad": False, "maximize": False, **options}, "float32", "float32", tensors
+    )
+
+
+def test_binding_accepts_what_the_slow_check_accepts(tmp_path):
+    np.ones(3, F).tofile(tmp_path / "g")
+    good = [
+        np.ones(3, F),
+        np.ones((1, 3), F)[0],
+        np.ones(6, F)[3:],
+        np.memmap(tmp_path / "g", F, "r", shape=(3,)),
+        np.frombuffer(np.ones(3, F).tobytes(), F),
+    ]
+    bad = [
+        np.ones(3), np.ones(3, np.float16), np.ones(4, F), np.ones((3, 1), F), np.ones(6, F)[::2], [1.0] * 3,
+        None, np.ones(3, np.dtype(F).newbyteorder()), np.ma.masked_array(np.ones(3, F)),
+        np.zeros(13, np.uint8)[1:].view(F),
+    ]  # fmt: skip
+    backend, param = NumpyBackend(), np.zeros(3, F)
+    launcher = backend.prepare(plan([param]))
+    for gradient in good:
+        backend.check_gradient("0", param, gradient)
+        assert launcher.bind([gradient]) is True
+    for gradient in bad:
+        assert launcher.bind([gradient]) is False
+    assert launcher.bind([]) is False
+    assert launcher.bind([np.ones(3, F)] * 2) is False
+
+
+def test_binding_sees_overlap_with_all_that_is_written():
+    params = [np.zeros(4, F), np.zeros(4, F)]
+    backend = NumpyBackend()
+    p = plan(params)
+    launcher = backend.prepare(p)
+    good = np.ones(4, F)
+    assert launcher.bind([good, good]) is True
+    for array in (params[0], params[1], p.tensors[0].states[0], p.tensors[1].states[1]):
+        assert launcher.bind([array, good]) is False
+        assert launcher.bind([good, array[:]]) is False
+
+
+class Failing(NumpyBackend):
+    """Fails in the given method of its launchers."""
+
+    def __init__(self, method):
+        self.method = method
+
+    def prepare(self, plan):
+        launcher = super().prepare(plan)
+
+        def fail(*_):
+            raise MemoryError(self.method)
+
+        setattr(launcher, self.method, fail)
+        return launcher
+
+
+@pytest.mark.parametrize("method", ["bind", "launch", "finite"])
+def test_a_failing_backend_leaves_counts_alone(method):
+    param = np.ones(3, F)
+    opt = Adam(param, backend=Failing(method), nonfinite="skip")
+    with pytest.raises(MemoryError):
+        opt.step(np.ones(3, F))
+    assert opt.t == 0
+    assert_same_bits(param, np.ones(3, F))
+    assert_same_bits(opt.state["m"][0], np.zeros(3, F))
+
+
+def test_a_failing_host_program_changes_nothing():
+    from dataclasses import replace
+
+    class Broken(Adam):
+        definition = replace(Adam.definition, scalars=lambda **_: 1 / 0)
+
+    param = np.ones(3, F)
+    opt = Broken(param, backend="numpy")
+    with pytest.raises(ZeroDivisionError):
+        opt.step(np.ones(3, F))
+    assert opt.t == 0
+    assert_same_bits(param, np.ones(3, F))
+
+
+def test_a_reference_that_promotes_is_a_bug_of_the_compiler():
+    from dataclasses import replace
+
+    def update(param, grad, m, v, v_max, *rest):
+        return param.astype(np.float64), m, v, v_max
+
+    class Promoting(Adam):
+        definition = replace(Adam.definition, update=update)
+
+    param = np.ones(3, F)
+    opt = Promoting(param, backend="numpy")
+    with pytest.raises(CompilerBug, match="float32 was due"):
+        opt.step(np.ones(3, F))
+    assert opt.t == 0
+
+
+def test_the_gradients_are_released_when_a_step_fails():
+    released = []
+
+    class Watching(Failing):
+        def prepare(self, plan):
+            launcher = super().prepare(plan)
+            release = launcher.release
+
+            def watch():
+                released.append(True)
+                release()
+
+            launcher.release = watch
+            return launcher
+
+    opt = Adam(np.ones(3, F), backend=Watching("launch"))
+    with pytest.raises(MemoryError):
+        opt.step(np.ones(3, F))
+    assert released
+
+
+def test_step_calls_little_python_for_many_tensors():
+    """A step like the one before runs no Python per tensor beside the backend's own work."""
+
+    class Launcher:
+        def __init__(self, plan):
+            self.count = len(plan.tensors)
+
+        def bind(self, gradients):
+            return len(gradients) == self.count
+
+        def launch(self, table, rows):
+            assert table.shape == (1, 10)
+            assert table.dtype == F
+            assert rows.shape == (self.count,)
+            assert rows.dtype == np.int32
+
+        def finite(self):
+            return True
+
+        def release(self):
+            pass
+
+    class Idle(NumpyBackend):
+        table = "kernel"
+
+        def prepare(self, plan):
+            return Launcher(plan)
+
+    def events(count, as_mapping):
+        params = [np.ones(1, F) for _ in range(count)]
+        grads = [np.ones(1, F) for _ in range(count)]
+        if as_mapping:
+            params, grads = ({str(i): a for i, a in enumerate(x)} for x in (params, grads))
+        opt = Adam(params, backend=Idle())
+        opt.step(grads)
+        seen = 0
+
+        def trace(frame, event, argument):
+            nonlocal seen
+            seen += 1
+            return trace
+
+        sys.settrace(trace)
+        try:
+            opt.step(grads)
+        finally:
+            sys.settrace(None)
+        return seen
+
+    for as_mapping in (False, True):
+        assert events(300, as_mapping) == events(3, as_mapping) < 200
