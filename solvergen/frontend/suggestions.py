@@ -9,6 +9,7 @@ from solvergen.ir.functions import FUNCTIONS
 
 _FUNCTIONS_ELSEWHERE = {
     "pow": "powers are written a**b",
+    "ipow": "powers are written a**b",
     "power": "powers are written a**b",
     "square": "write x**2",
     "sqr": "write x**2",

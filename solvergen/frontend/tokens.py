@@ -24,6 +24,9 @@ MAX_TOKENS = 1000
 MAX_NUMBER = 400
 """Characters of one number: more digits than any double needs, few enough to convert at once."""
 
+MAX_REFUSED = 10
+"""Pieces of one equation that are complained about; one that is wrong all over need not be all listed."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBERISH = re.compile(r"(?:[0-9]|\.[0-9])(?:[eE][+-](?=[0-9])|[0-9A-Za-z_.])*")
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
@@ -124,14 +127,14 @@ def scan(text: Text, findings: Findings) -> tuple[Token, ...] | None:
         findings.add("SG040", "there is nothing here", text, 0, len(source), hint="write an expression")
         return None
     tokens: list[Token] = []
-    sound = True
+    refused = 0
     position = 0
-    while position < len(source):
+    while position < len(source) and refused < MAX_REFUSED:
         if match := _SPACE.match(source, position):
             position = match.end()
             continue
         token, position, ok = _next(text, position, findings)
-        sound = sound and ok
+        refused += not ok
         if token is not None:
             tokens.append(token)
         if len(tokens) > MAX_TOKENS:
@@ -144,9 +147,7 @@ def scan(text: Text, findings: Findings) -> tuple[Token, ...] | None:
                 hint="name parts of it and compute them first",
             )
             return None
-    if not sound:
-        return None
-    return tuple(tokens)
+    return None if refused else tuple(tokens)
 
 
 def _next(text: Text, position: int, findings: Findings) -> tuple[Token | None, int, bool]:
