@@ -9,7 +9,7 @@ are merged when that happens.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -90,6 +90,20 @@ class Cohorts:
         for i, cohort in enumerate(self._cohorts):
             self._index[list(cohort.members)] = i
         self.version += 1
+
+
+def advance(cohorts: Sequence[Cohort], scalars: Sequence[tuple[float, ...]]) -> Callable[[], None]:
+    """Count an update of these cohorts and set their scalar states. Returns what takes that back."""
+    before = [(cohort, cohort.t, cohort.scalars) for cohort in cohorts]
+    for cohort, new in zip(cohorts, scalars, strict=True):
+        cohort.t += 1
+        cohort.scalars = new
+
+    def undo() -> None:
+        for cohort, t, old in before:
+            cohort.t, cohort.scalars = t, old
+
+    return undo
 
 
 def _merged(pieces: Sequence[tuple[Cohort, Sequence[int], bool]]) -> list[Cohort]:

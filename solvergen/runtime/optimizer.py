@@ -15,7 +15,7 @@ import numpy as np
 from solvergen.errors import HyperparameterError, OptimizerError, UnknownAttribute
 from solvergen.runtime import backends, config, restoring
 from solvergen.runtime.backends.base import Backend
-from solvergen.runtime.cohorts import Cohort, Cohorts
+from solvergen.runtime.cohorts import Cohort, Cohorts, advance
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import MULTIPLIERS, Group
 from solvergen.runtime.naming import did_you_mean
@@ -68,8 +68,8 @@ class Optimizer:
         self._policy = checked_policy(nonfinite)
         self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
         self._settings = Settings(self._groups)
-        self._given_backend = backend if isinstance(backend, str) else backend.name
         self._backend = _backend(backend, read)
+        self._given_backend = backend if isinstance(backend, str) else backend.name
         self._by_position = read.layout.by_position
         self._layout = read.layout
         self._names = read.names
@@ -87,7 +87,8 @@ class Optimizer:
 
         Returns True, or False if ``nonfinite="skip"`` left the step out. Raises ArrayError for gradients
         that can't be used and NonfiniteGradient under ``nonfinite="raise"``; nothing has changed then.
-        (Should the launch itself fail, as when a GPU does, tensors of earlier launches have been updated.)
+        Should the launch itself fail, as when a GPU does, counts and scalar states are as before, but
+        some tensors may have been updated.
         """
         flat = self._layout.flatten(gradients)
         bound = self._launches.bind(flat)
@@ -101,10 +102,13 @@ class Optimizer:
             with np.errstate(all="ignore"):
                 rows, scalars = host_step(self.definition, self._settings, bound.cohorts, self._backend.table)
                 bound.fill(rows)
-            bound.launch()
-            for cohort, new in zip(bound.cohorts, scalars, strict=True):
-                cohort.t += 1
-                cohort.scalars = new
+            # Before the launch: an interrupt during it is raised when it is done, and finds all in step.
+            undo = advance(bound.cohorts, scalars)
+            try:
+                bound.launch()
+            except Exception:
+                undo()
+                raise
         finally:
             bound.release()
         return True
@@ -364,6 +368,8 @@ def _make_groups(
 
 def _backend(backend: str | Backend, read: Parameters) -> Backend:
     if not isinstance(backend, str):
+        if not hasattr(backend, "prepare"):
+            raise OptimizerError(f"backend must be a name such as 'auto' or 'numpy', not {backend!r:.60}")
         return backend
     return backends.automatic(read.arrays) if backend == "auto" else backends.create(backend)
 

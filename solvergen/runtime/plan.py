@@ -178,12 +178,15 @@ class Launches:
         launches = []
         kernels = self._backend.table == "kernel"
         for (param_dtype, grad_dtype, _), members in parts.items():
+            own = set(members)
+            others = [t.plan for i, t in enumerate(self._tensors) if i not in own and dtypes[i] is not None]
             plan = LaunchPlan(
                 definition=self._definition,
                 options=dict(self._options[self._tensors[members[0]].group]),
                 param_dtype=param_dtype,
                 grad_dtype=grad_dtype,
                 tensors=tuple(self._tensors[i].plan for i in members),
+                others=tuple(a for t in others for a in (t.param, *t.states) if a is not None),
             )
             everything = len(members) == len(self._tensors)
             launches.append(

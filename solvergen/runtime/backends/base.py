@@ -36,7 +36,8 @@ class TensorPlan:
 class LaunchPlan:
     """Tensors that one launch updates: equal dtypes and options, whatever their number and sizes.
 
-    ``param_dtype`` and ``grad_dtype`` are names: float32, float64, bfloat16 or float16.
+    ``param_dtype`` and ``grad_dtype`` are names: float32, float64, bfloat16 or float16. ``others`` are
+    arrays that other launches of the same step write: gradients may not overlap these either.
     """
 
     definition: Definition
@@ -44,6 +45,7 @@ class LaunchPlan:
     param_dtype: str
     grad_dtype: str
     tensors: tuple[TensorPlan, ...]
+    others: tuple[Array, ...] = ()
 
 
 class Launcher(Protocol):
@@ -53,7 +55,7 @@ class Launcher(Protocol):
         """Check quickly and remember one gradient for each tensor of the plan, in the plan's order.
 
         False if any is not exactly as planned (type, dtype, shape, C-contiguous, aligned, on the
-        device, not overlapping the plan's parameters). Changes nothing that a caller can see.
+        device, not overlapping parameters, states or ``others``). Changes nothing that a caller can see.
         """
         ...
 

@@ -49,8 +49,9 @@ class NumpyLauncher:
         active = definition.active_state(**plan.options)
         # Columns of the table that hold scalar states which don't exist: the reference gets None.
         self._absent = tuple(i for i, name in enumerate(definition.scalar_states) if name not in active)
-        written = [a for t in plan.tensors for a in (t.param, *t.states) if a is not None and a.size]
-        spans = sorted((address_of(array), address_of(array) + array.nbytes) for array in written)
+        own = [a for t in plan.tensors for a in (t.param, *t.states) if a is not None]
+        written = [(address_of(a), address_of(a) + a.nbytes) for a in (*own, *plan.others)]
+        spans = sorted(span for span in written if span[0] != span[1])
         self._starts = [start for start, _ in spans]
         self._ends = [end for _, end in spans]
 

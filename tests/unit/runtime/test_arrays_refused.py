@@ -148,7 +148,21 @@ def test_gradients_that_share_memory_with_what_is_written(after_a_step):
     opt.step([memory[8:12], memory[12:16]])  # beside the parameters is fine
 
 
-def test_a_gradient_may_lie_over_a_parameter_that_has_none():
+@pytest.mark.parametrize("after_a_step", [False, True])
+def test_gradients_that_share_memory_with_what_another_launch_writes(after_a_step):
+    memory = np.zeros(16)
+    params = [memory[:4], np.ones(8, F)]  # two dtypes, two launches
+    opt = Adam(params, backend="numpy")
+    good = [np.ones(4), np.ones(8, F)]
+    if after_a_step:
+        opt.step(good)
+    for gradients in ([good[0], memory[:4].view(F)], [good[0], opt.state["v"][0].view(F)]):
+        with pytest.raises(ArrayError, match="gradient of '1' shares memory with the parameter '0'"):
+            opt.step(gradients)
+    assert opt.t == int(after_a_step)
+
+
+def test_a_gradient_over_a_parameter_that_has_none_is_refused_too():
     params = [np.ones(4, F), np.ones(4, F)]
     opt = Adam(params, backend="numpy")
     # It is refused all the same: which tensors a step writes is no reason to read a parameter as a gradient.

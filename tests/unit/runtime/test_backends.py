@@ -205,6 +205,85 @@ def test_a_reference_that_promotes_is_a_bug_of_the_compiler():
     assert opt.t == 0
 
 
+def test_an_interrupt_during_a_launch_finds_the_step_done():
+    # Python raises KeyboardInterrupt when a call into native code has returned.
+    class Interrupted(NumpyBackend):
+        def prepare(self, plan):
+            launcher = super().prepare(plan)
+            launch = launcher.launch
+
+            def interrupted(table, rows):
+                launch(table, rows)
+                raise KeyboardInterrupt
+
+            launcher.launch = interrupted
+            return launcher
+
+    param, alone = np.ones(3, F), np.ones(3, F)
+    opt = Adam(param, backend=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        opt.step(np.ones(3, F))
+    Adam(alone, backend="numpy").step(np.ones(3, F))
+    assert_same_bits(param, alone)
+    assert opt.t == 1
+
+
+@pytest.mark.parametrize("backend", [None, 3, np, NumpyBackend])
+def test_what_is_no_backend(backend):
+    if backend is NumpyBackend:
+        backend = object()
+    with pytest.raises(OptimizerError, match="backend must be a name"):
+        Adam(np.ones(1, F), backend=backend)
+
+
+def test_temporaries_stay_small_whatever_the_size():
+    import tracemalloc
+
+    param, gradient = np.ones(1 << 20, F), np.ones(1 << 20, F)
+    opt = Adam(param, backend="numpy", amsgrad=True)
+    opt.step(gradient)
+    tracemalloc.start()
+    try:
+        opt.step(gradient)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def test_a_kernel_s_table_is_rounded_once(monkeypatch):
+    class Keeping:
+        tables = []  # noqa: RUF012
+
+        def __init__(self, plan):
+            pass
+
+        def bind(self, gradients):
+            return True
+
+        def launch(self, table, rows):
+            self.tables.append((table.copy(), rows.copy()))
+
+        def release(self):
+            pass
+
+    class Idle(NumpyBackend):
+        table = "kernel"
+
+        def prepare(self, plan):
+            return Keeping(plan)
+
+    values = [1e300, 0.1, 1e-46, 1.0000000596046448, 1.0000000596046447, 3.4028235677973366e38]
+    for value in values:
+        opt = Adam([np.ones(1, F), np.ones(1)], backend=Idle(), lr=value)
+        opt.step([np.ones(1, F), np.ones(1)])
+    column = Adam.definition.table.index("lr")
+    with np.errstate(all="ignore"):
+        for value, single, double in zip(values, Keeping.tables[::2], Keeping.tables[1::2], strict=True):
+            assert_same_bits(single[0][:, column], np.array([value]).astype(F))
+            assert_same_bits(double[0][:, column], np.array([value]))
+
+
 def test_the_gradients_are_released_when_a_step_fails():
     released = []
 

@@ -154,7 +154,8 @@ def test_shapes_and_types_are_kept(real, shape):
     x = np.full(shape, 2.0, real)
     for result in (
         rm.sqrt(x), rm.absolute(x), rm.sign(x), rm.floor(x), rm.power(x, 3.0), rm.power(x, 0.0),
-        rm.power(x, -2.0), rm.minimum(x, 1.0), rm.maximum(1.0, x), rm.clip(x, 0.0, 1.0), rm.divide(1.0, x), rm.remainder(x, 3.0),
+        rm.power(x, -2.0), rm.minimum(x, 1.0), rm.maximum(1.0, x), rm.clip(x, 0.0, 1.0), rm.divide(1.0, x),
+        rm.remainder(x, 3.0),
         rm.where(x > 1.0, x, 1.0), rm.where(x > 1.0, 1.0, x),
     ):  # fmt: skip
         assert result.dtype == real
