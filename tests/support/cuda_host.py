@@ -26,7 +26,7 @@ import numpy as np
 
 from solvergen.errors import KernelBuildError
 from solvergen.runtime.backends.base import Array, HostArray, LaunchPlan
-from solvergen.runtime.buffers import HostArrays, address_of
+from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import Kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
@@ -193,7 +193,7 @@ def host_kernels() -> Kernels:
 
 
 def _host_view(array: object) -> Array | None:
-    return np.asarray(array) if type(array) is np.memmap else None
+    return np.asarray(array) if type(array) in ARRAY_TYPES else None
 
 
 HOST_ACCESS = Access(

@@ -154,6 +154,13 @@ class _Part:
         self._device.download(found, found_at)
         return not found[0]
 
+    def __del__(self) -> None:
+        # The GPU may be at work still when an optimizer is dropped right after a step, and the memory that
+        # it reads would go to others. At the interpreter's end the driver may be gone, and its work too.
+        with contextlib.suppress(Exception):
+            for tables in self._sets:
+                tables.wait()
+
 
 class _TableSet:
     """A stretch of page-locked memory and its copy on the GPU, used by one launch at a time."""
@@ -166,7 +173,7 @@ class _TableSet:
 
     def fill(self, *tables: HostArray) -> list[int]:
         """Put the tables into the GPU's memory, in stream order, and return the address of each."""
-        self._event.wait()  # the launch that used this memory last, two steps ago
+        self.wait()
         offsets, end = [], 0
         for table in tables:
             offsets.append(end)
@@ -183,12 +190,10 @@ class _TableSet:
         self._device.upload(address, self._host[:end])
         return [address + offset for offset in offsets]
 
+    def wait(self) -> None:
+        """Return when the launch that used this memory last is done."""
+        self._event.wait()
+
     def used(self) -> None:
         """The launch that reads the tables has been given to the stream."""
         self._event.record()
-
-    def __del__(self) -> None:
-        # The copy may still be under way when an optimizer is dropped right after a step. At the
-        # interpreter's end the driver may be gone already, and then nothing is under way.
-        with contextlib.suppress(Exception):
-            self._event.wait()

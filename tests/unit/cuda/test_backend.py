@@ -1,0 +1,256 @@
+"""The CUDA backend on real ``cupy.ndarray`` objects whose "GPU memory" is the host's; no driver is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import generated
+from solvergen.errors import ArrayError, BackendUnavailable
+from solvergen.runtime.backends.cuda import CudaBackend
+from solvergen.runtime.cuda import device as device_module
+from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
+from tests.support import cuda_host
+from tests.support.cuda_launch import bits_of
+
+cupy = pytest.importorskip("cupy", reason="CuPy isn't installed")
+
+pytestmark = pytest.mark.skipif(cuda_host.missing() is not None, reason=str(cuda_host.missing()))
+
+
+class Device(cuda_host.HostDevice):
+    """Hands out the host's guarded memory as CuPy would hand out the GPU's."""
+
+    def allocate(self, nbytes: int) -> Any:
+        memory = cuda_host.GuardedMemory(nbytes)
+        return cupy.cuda.MemoryPointer(
+            cupy.cuda.UnownedMemory(memory.ptr, max(nbytes, 1), memory, device_id=self.number), 0
+        )
+
+
+DEVICES = [Device(0), Device(1)]
+
+
+@pytest.fixture
+def backend() -> CudaBackend:
+    return CudaBackend(devices=DEVICES.__getitem__, compiler=cuda_host.HostCompiler())
+
+
+def on_gpu(array: np.ndarray, *, number: int = 0, offset: int = 0) -> Any:
+    """A ``cupy.ndarray`` with these elements, ``offset`` bytes past a word."""
+    memory = cuda_host.GuardedMemory(array.nbytes, alignment=256, offset=offset)
+    memory.bytes[...] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    pointer = cupy.cuda.MemoryPointer(
+        cupy.cuda.UnownedMemory(memory.ptr, max(1, array.nbytes), memory, device_id=number), 0
+    )
+    return cupy.ndarray(array.shape, array.dtype, memptr=pointer)
+
+
+def elements(array: Any) -> np.ndarray:
+    import ctypes
+
+    host = np.empty(array.shape, array.dtype)
+    ctypes.memmove(host.ctypes.data, array.data.ptr, array.nbytes)
+    return host
+
+
+@pytest.mark.parametrize(
+    "mix", [("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float32"), ("float64", "float64")]
+)
+def test_a_users_steps_give_the_references_bits(mix: tuple[str, str], backend: CudaBackend) -> None:
+    rng = np.random.default_rng(3)
+    shapes = [(), (0,), (7,), (33, 5), (4097,)]
+    host = [rng.standard_normal(shape).astype(numpy_dtype(mix[0])) for shape in shapes]
+    params = [on_gpu(array, offset=i * array.itemsize % 16) for i, array in enumerate(host)]
+    ours = generated.Adam(params, amsgrad=True, weight_decay=0.1, backend=backend)
+    reference = generated.Adam(host, amsgrad=True, weight_decay=0.1, backend="numpy")
+    for _ in range(3):
+        gradients = [rng.standard_normal(shape).astype(numpy_dtype(mix[1])) for shape in shapes]
+        ours.step([on_gpu(g, offset=2 * i * g.itemsize % 16) for i, g in enumerate(gradients)])
+        reference.step(gradients)
+    assert ours.backend == "cuda"
+    for param, wanted in zip(params, host, strict=True):
+        assert (bits_of(elements(param)) == bits_of(wanted)).all()
+    for name in generated.Adam.definition.array_states:
+        for tensor in map(str, range(len(shapes))):
+            state = ours.state[name][tensor]
+            assert type(state) is cupy.ndarray
+            assert (bits_of(elements(state)) == bits_of(reference.state[name][tensor])).all()
+
+
+def test_a_parameter_is_kept_as_it_is(backend: CudaBackend) -> None:
+    array = on_gpu(np.ones((2, 3), np.float32))
+    assert backend.adopt("p", array) is array
+    assert backend.dtype_of(array) == "float32"
+    assert backend.span_of(array) == (array.data.ptr, array.data.ptr + 24)
+    assert backend.dtype_of(on_gpu(np.ones(2, numpy_dtype("bfloat16")))) == "bfloat16"
+
+
+class ReadOnly:
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"data": (4096, True), "shape": (1,), "typestr": "<f4", "version": 3}
+
+
+class WontShare:
+    def __dlpack__(self, **_: object) -> object:
+        raise BufferError("no")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+
+jax_array = type("ArrayImpl", (), {"__module__": "jaxlib._jax"})
+
+
+@pytest.mark.parametrize(
+    ("array", "why"),
+    [
+        (np.ones(3, np.float32), r"numpy\.ndarray, not a cupy\.ndarray"),
+        ([1.0], "is a list, not a cupy"),
+        (None, "NoneType, which shares no GPU memory"),
+        (ReadOnly(), "read-only"),
+        (WontShare(), "WontShare, whose memory CuPy can't share"),
+        (jax_array(), "JAX"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_what_is_no_parameter_on_a_gpu(array: object, why: str, backend: CudaBackend) -> None:
+    with pytest.raises(ArrayError, match=f"'layer.w'.*{why}"):
+        backend.adopt("layer.w", array)
+
+
+@pytest.mark.parametrize(
+    ("array", "why"),
+    [
+        (lambda: on_gpu(np.ones(3, np.int32)), "dtype int32; supported are float32"),
+        (lambda: on_gpu(np.ones(3, np.complex64)), "complex64"),
+        (lambda: on_gpu(np.ones((3, 4), np.float32)).T, "not C-contiguous"),
+        (lambda: on_gpu(np.ones(6, np.float32))[::2], "not C-contiguous"),
+        (lambda: on_gpu(np.ones(4, np.float32), offset=2), "misaligned"),
+    ],
+)
+def test_parameters_that_cannot_be_updated(array: Any, why: str, backend: CudaBackend) -> None:
+    with pytest.raises(ArrayError, match=f"'w'.*{why}"):
+        backend.adopt("w", array())
+
+
+@pytest.mark.parametrize(
+    ("gradient", "why"),
+    [
+        (
+            lambda p: on_gpu(np.ones(8, np.float64)),
+            "float64; for a float32 parameter it must be float32 or bfloat16",
+        ),
+        (lambda p: on_gpu(np.ones((2, 4), np.float32)), r"shape \(2, 4\), the parameter \(8,\)"),
+        (lambda p: on_gpu(np.ones(16, np.float32))[::2], "ascontiguousarray"),
+        (lambda p: on_gpu(np.ones(8, np.float32), offset=1), "misaligned"),
+        (lambda p: on_gpu(np.ones(8, np.float32), number=1), "on GPU 1, the parameter on GPU 0"),
+        (lambda p: p, "shares memory"),
+        (lambda p: np.ones(8, np.float32), "not a cupy.ndarray"),
+    ],
+)
+def test_gradients_that_cannot_be_read(gradient: Any, why: str, backend: CudaBackend) -> None:
+    param = on_gpu(np.ones(8, np.float32))
+    backend.check_gradient("w", param, on_gpu(np.ones(8, np.float32)))
+    with pytest.raises(ArrayError, match=f"gradient of 'w'.*{why}"):
+        backend.check_gradient("w", param, gradient(param))
+    before = elements(param)
+    optimizer = generated.Adam([param], backend=backend)
+    with pytest.raises(ArrayError, match=why):
+        optimizer.step([gradient(param)])
+    assert (elements(param) == before).all()
+    assert optimizer.t == 0
+
+
+@pytest.mark.parametrize("dtype", list(STORAGE_TYPES))
+@pytest.mark.parametrize("init", [0.0, -0.0, 1e-40, 0.1, float("inf"), 1e300, "param"])
+@pytest.mark.parametrize("size", [0, 1, 5, 10_000])
+def test_states_begin_with_exact_bits(size: int, init: Any, dtype: str, backend: CudaBackend) -> None:
+    """Also numbers that a kernel which flushes subnormals would lose, and copies of such parameters."""
+    rng = np.random.default_rng(1)
+    host = np.frombuffer(rng.bytes(size * numpy_dtype(dtype).itemsize), numpy_dtype(dtype))
+    param = on_gpu(host, offset=host.itemsize)
+    state = backend.allocate(param, init)
+    compute = np.dtype(STORAGE_TYPES[dtype].compute)
+    assert (state.dtype, state.shape) == (compute, (size,))
+    with np.errstate(all="ignore"):
+        wanted = host.astype(compute) if init == "param" else np.full(size, init, compute)
+    assert (bits_of(elements(state)) == bits_of(wanted)).all()
+    # One element past a word, like its parameter.
+    assert not size or state.data.ptr % 16 == state.itemsize % 16
+
+
+def test_states_live_where_their_parameters_do(backend: CudaBackend) -> None:
+    assert backend.allocate(on_gpu(np.ones(3, np.float32), number=1), 0.0).data.device_id == 1
+
+
+@pytest.mark.parametrize("dtype", list(STORAGE_TYPES))
+@pytest.mark.parametrize("shape", [(), (0, 3), (4, 5)])
+def test_to_the_host_and_back(shape: tuple[int, ...], dtype: str, backend: CudaBackend) -> None:
+    values = np.random.default_rng(0).standard_normal(shape).astype(numpy_dtype(dtype))
+    array = on_gpu(np.zeros(shape, numpy_dtype(dtype)))
+    backend.copy_in(array, np.asfortranarray(values))
+    got = backend.to_host(array)
+    assert (got.dtype, got.shape) == (values.dtype, shape)
+    assert (bits_of(got) == bits_of(values)).all()
+    if values.size:
+        assert not np.shares_memory(got, values)
+
+
+def test_a_snapshots_state_goes_in_and_out(backend: CudaBackend) -> None:
+    rng = np.random.default_rng(8)
+    start = rng.standard_normal(50).astype(np.float32)
+    steps = [rng.standard_normal(50).astype(np.float32) for _ in range(4)]
+    straight = on_gpu(start)
+    optimizer = generated.Adam([straight], backend=backend)
+    for gradient in steps:
+        optimizer.step([on_gpu(gradient)])
+    first = on_gpu(start)
+    before = generated.Adam([first], backend=backend)
+    for gradient in steps[:2]:
+        before.step([on_gpu(gradient)])
+    resumed = on_gpu(elements(first))
+    after = generated.Adam([resumed], backend=backend)
+    after.load_state_dict(before.state_dict())
+    for gradient in steps[2:]:
+        after.step([on_gpu(gradient)])
+    assert (bits_of(elements(resumed)) == bits_of(elements(straight))).all()
+
+
+class TestUnavailable:
+    """What is missing is named, with what to install."""
+
+    @pytest.fixture(autouse=True)
+    def forget(self) -> Iterator[None]:
+        device_module.unavailable.cache_clear()
+        yield
+        device_module.unavailable.cache_clear()
+
+    def test_without_cupy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "cupy", None)
+        with pytest.raises(BackendUnavailable, match=r"CuPy.*solvergen\[cuda12\]"):
+            CudaBackend()
+
+    def test_without_a_driver(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def count() -> int:
+            raise cupy.cuda.runtime.CUDARuntimeError(35)
+
+        monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", count)
+        with pytest.raises(BackendUnavailable, match="finds no usable GPU"):
+            CudaBackend()
+
+    def test_without_a_gpu(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 0)
+        with pytest.raises(BackendUnavailable, match="there is no GPU"):
+            generated.Adam([np.ones(3, np.float32)], backend="cuda")
+
+
+def test_importing_the_backend_imports_no_cupy() -> None:
+    script = "import sys; import solvergen.runtime.backends.cuda; assert 'cupy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
