@@ -142,6 +142,24 @@ static int read_directly(const struct sg_gather *plan, const void *object, const
     return (array->flags & wanted) == wanted && same_shape(shape, ndim, array->shape, array->ndim);
 }
 
+static int direct(const struct sg_python *python, const struct sg_gather *plan, const void *object) {
+    return plan->head != 0 &&
+           *(void *const *)((const char *)object + plan->head - sizeof(void *)) == python->array_type;
+}
+
+/* Gradients are new objects in each step and so are in no cache: ask for those further on in the list. An
+   object's shape lies elsewhere, and its address in the object. */
+static void look_ahead(const struct sg_python *python, const struct sg_gather *plan, void *gradients,
+                       int64_t i) {
+    if (i + 16 < plan->n)
+        __builtin_prefetch((const char *)python->list_get_item(gradients, (ptrdiff_t)i + 16) + plan->head);
+    if (i + 8 < plan->n) {
+        const char *object = python->list_get_item(gradients, (ptrdiff_t)i + 8);
+        if (direct(python, plan, object))
+            __builtin_prefetch(((const struct array_fields *)(object + plan->head))->shape);
+    }
+}
+
 /* Returns -1, with all addresses in place, or the first gradient that is not as planned. `gradients` is a
    list of plan->n objects. */
 SG_EXPORT int64_t sg_gather(const struct sg_python *python, const struct sg_gather *plan, void *gradients) {
@@ -156,8 +174,8 @@ SG_EXPORT int64_t sg_gather(const struct sg_python *python, const struct sg_gath
             python->clear_error();
             return i;
         }
-        if (plan->head != 0 &&
-            *(void **)((char *)object + plan->head - sizeof(void *)) == python->array_type &&
+        look_ahead(python, plan, gradients, i);
+        if (direct(python, plan, object) &&
             ((const struct array_fields *)((const char *)object + plan->head))->dtype == plan->dtype)
             right = read_directly(plan, object, shape, ndim, &address);
         else
