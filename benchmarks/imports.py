@@ -2,8 +2,9 @@
 
     python benchmarks/imports.py
 
-Fresh interpreters, in turns; prints the medians. How long an import takes depends on the machine and what else
-it does, so this is a script and not a test; what an import may load is tested (tests/integration/test_imports.py).
+Fresh interpreters, in turns; prints the medians. How long an import takes depends on the machine and on what
+else it does, so this is a script and not a test; what an import may load is a test
+(tests/integration/test_imports.py).
 """
 
 from __future__ import annotations
