@@ -75,7 +75,7 @@ def check_names(tree: Mapping, source: Source) -> _Findings:
         code, reason = problem
         near = as_name(name)
         if code == "SG021":
-            hint: str | None = f"choose another name, such as {_another(name)}"
+            hint: str | None = f"choose another name, such as {_another(name, section)}"
         else:
             hint = f"write {near}" if near and near != name and problem_with_name(near) is None else None
         message = f"{_article(_SINGULAR[section])} can't be called '{shorten(name)}': {reason}"
@@ -85,7 +85,8 @@ def check_names(tree: Mapping, source: Source) -> _Findings:
 def check_unique_names(tree: Mapping, source: Source) -> _Findings:
     """A name means one thing, whatever section declares it. (Within one it is a repeated key.)"""
     first: dict[str, tuple[str, Scalar]] = {}
-    for section, key, _ in _declarations(tree):
+    declarations = sorted(_declarations(tree), key=lambda d: (d[1].location.line, d[1].location.column))
+    for section, key, _ in declarations:
         name = key.text.text
         if name not in first:
             first[name] = (section, key)
@@ -218,7 +219,7 @@ def _section(tree: Mapping, section: str) -> tuple[tuple[Scalar, Node], ...]:
 
 
 def _declarations(tree: Mapping) -> Iterator[tuple[str, Scalar, Node]]:
-    """(section, name, what is said of it), section by section as the language orders them."""
+    """(section, name, what is said of it)."""
     for section in NAMED_SECTIONS:
         for key, node in _section(tree, section):
             yield section, key, node
@@ -285,7 +286,7 @@ def _article(noun: str) -> str:
 
 
 _BETTER_NAMES = {
-    "lambda": "weight_decay",
+    "lambda": "lam",
     "step": "interval",
     "steps": "interval",
     "name": "label",
@@ -297,8 +298,10 @@ _BETTER_NAMES = {
 }
 
 
-def _another(name: str) -> str:
+def _another(name: str, section: str) -> str:
     """A name near ``name`` that isn't taken."""
     if name.lower().startswith("sg_"):
         return as_name(name) or "x"
+    if name == "lambda" and section == "hyperparameters":
+        return "weight_decay"
     return _BETTER_NAMES.get(name, f"{name.lower()}_value")

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from solvergen.spec.document import SpecDocument
+from solvergen.spec.limits import MAX_NAME
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
@@ -29,7 +30,8 @@ _NAMED = ("properties", "$defs")
 def json_schema() -> dict[str, Any]:
     """The schema as a dictionary that JSON can hold, with keys in a fixed order."""
     schema: dict[str, Any] = _tidied(SpecDocument.model_json_schema())
-    return _ordered({**schema, "$schema": SCHEMA_ID, "title": "solvergen spec"})
+    ordered: dict[str, Any] = _ordered({**schema, "$schema": SCHEMA_ID, "title": "solvergen spec"})
+    return ordered
 
 
 def schema_text() -> str:
@@ -59,7 +61,7 @@ def _tidied(node: Any) -> Any:
     if "patternProperties" in node:
         # As pydantic writes it, names that don't match the pattern would be let through.
         ((pattern, entry),) = node.pop("patternProperties").items()
-        node["propertyNames"] = {**node.get("propertyNames", {}), "pattern": pattern}
+        node["propertyNames"] = {"pattern": pattern, "maxLength": MAX_NAME}
         node["additionalProperties"] = entry
     return {
         key: {name.removesuffix("Document"): _tidied(entry) for name, entry in value.items()}

@@ -8,6 +8,7 @@ the event comes and not after something has been built from it.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ from ruamel.yaml.events import (
     StreamEndEvent,
 )
 
-from solvergen.errors import Diagnostic, Location
+from solvergen.errors import CompilerBug, Diagnostic, Location
 from solvergen.spec.characters import first_refused, refusal
 from solvergen.spec.core_schema import Value, resolve
 from solvergen.spec.limits import MAX_DEPTH, MAX_VALUES
@@ -59,16 +60,21 @@ class Sequence:
 class Mapping:
     """A mapping in the order of the file, every key once (of repeated ones the first)."""
 
-    entries: tuple[tuple[Scalar, Node], ...]
+    by_key: dict[str, tuple[Scalar, Node]]
     location: Location
+
+    @property
+    def entries(self) -> tuple[tuple[Scalar, Node], ...]:
+        """Keys and values."""
+        return tuple(self.by_key.values())
 
     def get(self, key: str) -> Node | None:
         """The value under ``key``, None if there is none."""
-        return next((value for name, value in self.entries if name.text.text == key), None)
+        return self.by_key[key][1] if key in self.by_key else None
 
     def key(self, key: str) -> Scalar | None:
         """The key itself, as it stands in the file."""
-        return next((name for name, _ in self.entries if name.text.text == key), None)
+        return self.by_key[key][0] if key in self.by_key else None
 
 
 Node = Scalar | Sequence | Mapping
@@ -102,13 +108,13 @@ class _Builder:
 
     def document(self) -> Node | None:
         try:
+            self.check_directives()
             self.take()  # the start of the stream
             event = self.take()
             if isinstance(event, StreamEndEvent):
                 self.report("SG007", "the file is empty", self.place(event), "a spec begins with 'name: ...'")
                 return None
             assert isinstance(event, DocumentStartEvent)
-            self.check_directives(event)
             tree = self.node(self.take(), depth=0)
             assert isinstance(self.take(), DocumentEndEvent)
             event = self.take()
@@ -187,7 +193,7 @@ class _Builder:
                 continue
             assert isinstance(key, Scalar)
             entries[name] = (key, value)
-        return Mapping(tuple(entries.values()), self.place(event))
+        return Mapping(entries, self.place(event))
 
     def key(self, key: Node) -> str | None:
         """The key's text; None, and a finding, if it is something else than text."""
@@ -223,11 +229,17 @@ class _Builder:
             hint = "nothing is made from tags; a text that begins with ! needs quotes"
             self.feature(f"tags ({shorten(written)})", self.place(event), hint)
 
-    def check_directives(self, event: DocumentStartEvent) -> None:
-        if event.tags:
-            self.feature("%TAG directives", self.place(event))
-        if event.version and tuple(event.version) != (1, 2):
-            self.feature(f"YAML {'.'.join(map(str, event.version))}", self.place(event), "specs are YAML 1.2")
+    def check_directives(self) -> None:
+        """Refuse lines that begin with % before the document, all but the version that is used."""
+        for number, line in enumerate(self.source.lines, start=1):
+            if line.startswith("%"):
+                words = line.split("#")[0].split()
+                if words != ["%YAML", "1.2"]:
+                    place = Location(self.source.path, number, 1, len(line) + 1)
+                    self.feature(f"{shorten(' '.join(words))}", place, "specs are YAML 1.2; remove the line")
+                    raise _Stop
+            elif line.strip() and not line.lstrip().startswith("#"):
+                return
 
     def feature(self, what: str, place: Location, hint: str | None = None) -> None:
         self.report("SG005", f"{what} can't be used in a spec", place, hint)
@@ -239,13 +251,25 @@ class _Builder:
             return next(self.events)
         except MarkedYAMLError as error:
             self.syntax_error(error)
-        except (YAMLError, ValueError, OverflowError) as error:
-            # ruamel.yaml lets some errors of Python's out, such as those of chr() for \U escapes.
+        except (ValueError, OverflowError):  # from chr(): ruamel.yaml takes any eight digits after \U
+            self.escape_error()
+        except YAMLError as error:
             self.report("SG004", f"this isn't YAML: {error}", Location(self.source.path, 1, 1, 2))
         raise _Stop
 
+    def escape_error(self) -> None:
+        for number, line in enumerate(self.source.lines, start=1):
+            for match in re.finditer(r"\\U([0-9A-Fa-f]{8})", line):
+                if int(match.group(1), 16) > sys.maxunicode:
+                    place = Location(self.source.path, number, match.start() + 1, match.end() + 1)
+                    self.report("SG004", "this isn't YAML: there is no such character", place)
+                    return
+        raise CompilerBug("a ValueError from the YAML parser that isn't about an escape")
+
     def syntax_error(self, error: MarkedYAMLError) -> None:
         mark = error.problem_mark or error.context_mark
+        if error.context_mark and re.search("end of stream|stream end", str(error.problem)):
+            mark = error.context_mark  # where the quote or bracket was opened, not the end of the file
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         problem = " ".join(str(error.problem or error.context or error).split())
         written = self.source.line(line)
@@ -280,6 +304,7 @@ def _plain_words(problem: str) -> str:
         ("<scalar>", "a text"),
         ("<document start>", "the beginning of the document"),
         ("<stream end>", "the end of the file"),
+        ("unexpected end of stream", "the end of the file before the end of a quoted text"),
     ):
         problem = problem.replace(f"'{theirs}'", ours).replace(theirs, ours)
     return problem
@@ -299,8 +324,10 @@ def _syntax_hint(problem: str, written: str, column: int) -> str | None:
         return "put the whole text in quotes, not only its beginning"
     if "block end" in problem or "could not find expected ':'" in problem:
         return "check the indentation here and above, and that quotes and brackets are closed"
+    if "unexpected end of stream" in problem:
+        return "close the quote"
     if "," in problem and ("]" in problem or "}" in problem):
-        return "a bracket isn't closed, or a text with , [ ] { } in it needs quotes"
+        return "a bracket isn't closed, or a text with : , [ ] { } in it needs quotes"
     return None
 
 
