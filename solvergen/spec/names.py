@@ -40,9 +40,10 @@ CONSTRUCTOR_NAMES = ("self", "super", "params", "backend", "nonfinite")
 """Taken in ``__init__`` of the generated class."""
 
 OPTIMIZER_ATTRIBUTES = (
-    "backend", "constraints", "decay_mult", "definition", "from_config", "get_config", "group", "groups",
-    "hyperparameters", "load", "load_state_dict", "lr_mult", "name", "names", "nonfinite", "options",
-    "param", "params", "save", "state", "state_dict", "step", "steps", "t", "zero_grad",
+    "backend", "check", "constraints", "decay_mult", "definition", "effective", "from_config", "get_config",
+    "given_options", "group", "groups", "hyperparameters", "load", "load_state_dict", "lr_mult",
+    "multipliers", "name", "names", "nonfinite", "options", "param", "params", "restore", "save", "set",
+    "state", "state_dict", "step", "steps", "t", "zero_grad",
 )  # fmt: skip
 """Attributes of an optimizer and keys of its groups, beside which hyperparameters and options live."""
 
