@@ -13,15 +13,15 @@ from solvergen.spec.reader import read_spec
 
 
 def _sympy(unit: Unit) -> str:
-    from solvergen.frontend.sympy_bridge import sympy_text
+    from solvergen.frontend.sympy_bridge import program_sympy  # imports SymPy, which is slow
 
-    return sympy_text(unit.parsed)
+    return program_sympy(unit.parsed)
 
 
 def _latex(unit: Unit) -> str:
-    from solvergen.frontend.sympy_bridge import latex_text
+    from solvergen.frontend.latex import program_latex
 
-    return latex_text(unit.parsed)
+    return program_latex(unit.parsed)
 
 
 _SHOW: dict[str, Callable[[Unit], str]] = {

@@ -61,15 +61,16 @@ def is_reserved_in_c(name: str) -> bool:
 
 
 def c_identifiers(names: Iterable[str]) -> dict[str, str]:
-    """A C identifier for each name: itself, or itself with underscores behind it."""
+    """A C identifier for each name, all of them distinct: the name itself wherever C leaves it free."""
     names = tuple(names)
     taken = set(names)
     result: dict[str, str] = {}
     for name in names:
         identifier = name
         if is_reserved_in_c(name):
-            identifier = f"{name}_"
-            while identifier in taken or is_reserved_in_c(identifier):
+            # What is reserved by how it begins needs another beginning.
+            identifier = f"value_{name}" if name.startswith(_C_PREFIXES) else f"{name}_"
+            while identifier in taken:
                 identifier += "_"
             taken.add(identifier)
         result[name] = identifier
