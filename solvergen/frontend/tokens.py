@@ -36,6 +36,7 @@ _FOREIGN_OPERATOR = re.compile(
     r"(?:\*\*|//|<<|>>|[-+*/%&|^@])=(?!=)|===|!==|<=>|:=|->|=>|<>|<<|>>|&&|\|\||(?:\+\+|--)(?=\s*[),]|\s*\Z)|!(?!=)|[\^&|~?:@;]"
 )
 _STRING = re.compile(r"""("{3}|'{3}|"|')(?:\\.|(?!\1).)*(?:\1|\Z)""", re.DOTALL)
+_LAMBDA = re.compile(r"lambda\b[\w\s,*=.]*:(?!=)")
 _FOREIGN_WORD = re.compile(r"[^\W\d]\w*|[^\x00-\x7f]")
 
 WORD_OPERATORS = frozenset({"and", "or", "not", "if", "else"})
@@ -292,6 +293,10 @@ def _word(text: Text, match: re.Match[str], findings: Findings) -> tuple[Token |
     word, (start, end) = match[0], match.span()
     if word in WORD_OPERATORS:
         return Token("word", word, start, end), end, True
+    if function := _LAMBDA.match(text.text, start):
+        message, hint = "there are no functions of one's own in equations", "write the expression itself"
+        findings.add("SG049", message, text, *function.span(), hint=hint)
+        return None, function.end(), False
     if word in PYTHON_KEYWORDS:
         message = f"`{word}` is a reserved word and can't be a name"
         findings.add("SG049", message, text, start, end, hint=_KEYWORD_HINTS.get(word, "choose another name"))
