@@ -24,18 +24,18 @@ def adopt_all(backend: Backend, names: Sequence[str], arrays: Sequence[object]) 
     """Check every parameter, and that none shares memory with another. Raises ArrayError."""
     adopted = [backend.adopt(name, array) for name, array in zip(names, arrays, strict=True)]
     spans = sorted((*backend.span_of(array), i) for i, array in enumerate(adopted))
-    furthest = (0, -1)  # end and position of the tensor that reaches furthest so far
+    last = (0, -1)  # end and position of the one before
     for start, end, i in spans:
         if start == end:
             continue
-        if start < furthest[0]:
-            first, second = sorted((furthest[1], i))
+        if start < last[0]:
+            first, second = sorted((last[1], i))
             same = backend.span_of(adopted[first]) == backend.span_of(adopted[second])
             raise ArrayError(
                 f"parameters {names[first]!r} and {names[second]!r} "
                 + ("are the same memory; give it once" if same else "overlap in memory; give it once")
             )
-        furthest = max(furthest, (end, i))
+        last = (end, i)
     return adopted
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import warnings
+import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from solvergen.errors import BackendUnavailable, BackendWarning, CompilerBug, OptimizerError
+from solvergen.errors import ArrayError, BackendUnavailable, BackendWarning, CompilerBug, OptimizerError
 from solvergen.runtime import backends
 from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
 from solvergen.runtime.backends.numpy import NumpyBackend
+from solvergen.runtime.plan import KEPT_PATTERNS
 from tests.support.bits import assert_same_bits
 from tests.support.handwritten import Adam
 
@@ -132,6 +136,13 @@ def test_binding_accepts_what_the_slow_check_accepts(tmp_path):
         assert launcher.bind([gradient]) is True
     for gradient in bad:
         assert launcher.bind([gradient]) is False
+        if (
+            gradient is not None and getattr(gradient, "dtype", None) != np.float16
+        ):  # that is for another plan
+            with pytest.raises(ArrayError):
+                backend.check_gradient("0", param, gradient)
+    with pytest.raises(ArrayError, match="shares memory with the parameter"):
+        backend.check_gradient("0", param, param[:])
     assert launcher.bind([]) is False
     assert launcher.bind([np.ones(3, F)] * 2) is False
 
@@ -176,8 +187,6 @@ def test_a_failing_backend_leaves_counts_alone(method):
 
 
 def test_a_failing_host_program_changes_nothing():
-    from dataclasses import replace
-
     class Broken(Adam):
         definition = replace(Adam.definition, scalars=lambda **_: 1 / 0)
 
@@ -190,8 +199,6 @@ def test_a_failing_host_program_changes_nothing():
 
 
 def test_a_reference_that_promotes_is_a_bug_of_the_compiler():
-    from dataclasses import replace
-
     def update(param, grad, m, v, v_max, *rest):
         return param.astype(np.float64), m, v, v_max
 
@@ -251,35 +258,63 @@ def test_temporaries_stay_small_whatever_the_size():
     assert peak < 1_000_000
 
 
-def test_a_kernel_s_table_is_rounded_once(monkeypatch):
-    class Keeping:
-        tables = []  # noqa: RUF012
+class Recording(NumpyBackend):
+    """Takes kernels' tables and computes nothing."""
 
-        def __init__(self, plan):
-            pass
+    table = "kernel"
 
-        def bind(self, gradients):
-            return True
+    def __init__(self):
+        self.tables = []
 
-        def launch(self, table, rows):
-            self.tables.append((table.copy(), rows.copy()))
+    def prepare(self, plan):
+        return RecordingLauncher(self.tables)
 
-        def release(self):
-            pass
 
-    class Idle(NumpyBackend):
-        table = "kernel"
+class RecordingLauncher:
+    def __init__(self, tables):
+        self.tables = tables
 
-        def prepare(self, plan):
-            return Keeping(plan)
+    def bind(self, gradients):
+        return True
 
+    def launch(self, table, rows):
+        self.tables.append((table.copy(), rows.copy()))
+
+    def release(self):
+        pass
+
+
+def test_a_kernel_s_table_holds_the_scalars_of_each_cohort():
+    backend = Recording()
+    params = [np.ones(1, F) for _ in range(4)]
+    settings = {"lr": 0.5, "weight_decay": 0.25, "lr_mult": 3.0, "decay_mult": 0.1}
+    opt = Adam([{"params": params[:2], **settings}, {"params": params[2:]}], backend=backend)
+    grads = [np.ones(1, F)] * 4
+    opt.step([None, *grads[1:]])
+    opt.step(grads)
+    table, rows = backend.tables[-1]
+    for tensor, (t, effective) in enumerate(
+        [
+            (1, {"lr": 1.5, "weight_decay": 0.25 * 0.1}),
+            (2, {"lr": 1.5, "weight_decay": 0.25 * 0.1}),
+            (2, {}),
+            (2, {}),
+        ]
+    ):
+        hyperparameters = {h.name: h.default for h in Adam.definition.hyperparameters} | effective
+        expected, _ = Adam.definition.scalars(**hyperparameters, amsgrad=False, maximize=False, t=float(t))
+        assert_same_bits(table[rows[tensor]], np.array(expected).astype(F))
+
+
+def test_a_kernel_s_table_is_rounded_once():
+    backend = Recording()
     values = [1e300, 0.1, 1e-46, 1.0000000596046448, 1.0000000596046447, 3.4028235677973366e38]
     for value in values:
-        opt = Adam([np.ones(1, F), np.ones(1)], backend=Idle(), lr=value)
+        opt = Adam([np.ones(1, F), np.ones(1)], backend=backend, lr=value)
         opt.step([np.ones(1, F), np.ones(1)])
     column = Adam.definition.table.index("lr")
     with np.errstate(all="ignore"):
-        for value, single, double in zip(values, Keeping.tables[::2], Keeping.tables[1::2], strict=True):
+        for value, single, double in zip(values, backend.tables[::2], backend.tables[1::2], strict=True):
             assert_same_bits(single[0][:, column], np.array([value]).astype(F))
             assert_same_bits(double[0][:, column], np.array([value]))
 
@@ -356,3 +391,32 @@ def test_step_calls_little_python_for_many_tensors():
 
     for as_mapping in (False, True):
         assert events(300, as_mapping) == events(3, as_mapping) < 200
+
+
+def test_scalars_that_depend_on_options_are_kept_apart():
+    def scalars(*, amsgrad, **_):
+        return (float(amsgrad),) * len(Adam.definition.table), {}
+
+    class ByOption(Adam):
+        definition = replace(Adam.definition, scalars=scalars)
+
+    backend = Recording()
+    opt = ByOption([{"params": np.ones(1, F), "amsgrad": on} for on in (False, True)], backend=backend)
+    opt.step([np.ones(1, F)] * 2)
+    assert [table[rows[0], 0] for table, rows in backend.tables] == [0.0, 1.0]
+
+
+def test_launches_of_old_patterns_are_dropped():
+    class Counting(NumpyBackend):
+        alive = weakref.WeakSet()
+
+        def prepare(self, plan):
+            launcher = super().prepare(plan)
+            self.alive.add(launcher)
+            return launcher
+
+    opt = Adam([np.ones(1, F) for _ in range(8)], backend=Counting())
+    for bits in range(1, 256):
+        opt.step([np.ones(1, F) if bits >> i & 1 else None for i in range(8)])
+    gc.collect()
+    assert len(Counting.alive) <= KEPT_PATTERNS

@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,6 +113,27 @@ def test_the_host_program_runs_once_for_groups_with_equal_settings():
     opt.groups[7].lr_mult = 0.5
     opt.step([np.ones(2, F)] * 20)
     assert len(calls) == 5
+
+
+@pytest.mark.parametrize("cls", [Adam, WarmSGD])
+def test_groups_that_differ_in_one_setting_are_kept_apart(cls):
+    changes = [{}, {"lr_mult": 0.5}, {"weight_decay": 0.1}, {"weight_decay": -0.0}, {"lr": 0.7}]
+    if cls is Adam:
+        changes += [{"beta1": 0.5}, {"beta2": 0.5}, {"eps": 0.1}, {"amsgrad": True}, {"maximize": True}]
+    else:
+        changes += [{"momentum": 0.5}, {"pull": 0.5}, {"warmup": 2}, {"nesterov": True}]
+    together = [np.full(2, 0.5, F) for _ in changes]
+    opt = cls([{"params": [p], **c} for p, c in zip(together, changes, strict=True)], backend="numpy")
+    rng = np.random.default_rng(1)
+    history = [rng.standard_normal(2).astype(F) for _ in range(3)]
+    for gradient in history:
+        opt.step([gradient] * len(changes))
+    for change, param in zip(changes, together, strict=True):
+        alone = np.full(2, 0.5, F)
+        single = cls([{"params": [alone], **change}], backend="numpy")
+        for gradient in history:
+            single.step([gradient])
+        assert np.array_equal(param, alone), change
 
 
 def test_a_group_changed_alone_moves_alone():
