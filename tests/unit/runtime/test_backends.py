@@ -408,7 +408,7 @@ def test_scalars_that_depend_on_options_are_kept_apart():
 
 def test_launches_of_old_patterns_are_dropped():
     class Counting(NumpyBackend):
-        alive = weakref.WeakSet()
+        alive = weakref.WeakSet()  # noqa: RUF012
 
         def prepare(self, plan):
             launcher = super().prepare(plan)
