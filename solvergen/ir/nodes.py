@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from solvergen.errors import Location
 from solvergen.ir.types import Type
@@ -35,7 +35,8 @@ class Expression:
 
     def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
         """The same node over other operands."""
-        return replace(self, **dict(zip(self.CHILDREN, operands, strict=True)))
+        changes: dict[str, Any] = dict(zip(self.CHILDREN, operands, strict=True))
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ DIGEST = """
 import hashlib, json, sys
 from solvergen.compiler import build
 tree = build(sys.argv[1:]).artifacts
-print(hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest(), list(tree) == sorted(tree, key=list(tree).index))
+print(hashlib.sha256(json.dumps(tree).encode()).hexdigest())
 """
 SPECS = ("specs", "tests/support/specs")
 

@@ -1,4 +1,4 @@
-"""exp, log, tanh and general powers: accuracy against mpmath, special values, and the same bits everywhere."""
+"""exp, log, tanh and general powers: accurate, right at special values, the same bits everywhere."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ def in_c(tmp_path_factory) -> dict[str, Callable[..., np.ndarray]]:
         pytest.skip("no C compiler on this machine")
     folder = tmp_path_factory.mktemp("library_c")
     loops = [
-        f"void {n}_of(const double *x, double *r, long n) {{ for (long i = 0; i < n; i++) r[i] = sg_{n}(x[i]); }}"
+        f"void {n}_of(const double *x, double *r, long n)"
+        f" {{ for (long i = 0; i < n; i++) r[i] = sg_{n}(x[i]); }}"
         for n in NAMES[:3]
     ]
     loops.append(

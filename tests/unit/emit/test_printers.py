@@ -100,7 +100,21 @@ def test_numbers_read_back():
 
 @pytest.mark.parametrize(
     "name",
-    ["int", "float", "half", "double", "threadIdx", "blockIdx", "float4", "uint32_t", "NULL", "class", "template", "restrict", "dim3"],
+    [
+        "int",
+        "float",
+        "half",
+        "double",
+        "threadIdx",
+        "blockIdx",
+        "float4",
+        "uint32_t",
+        "NULL",
+        "class",
+        "template",
+        "restrict",
+        "dim3",
+    ],
 )
 def test_what_c_claims_gets_an_underscore(name):
     assert c_identifiers([name]) == {name: f"{name}_"}
