@@ -119,7 +119,8 @@ SG_FUNCTION sg_real sg_round_param(sg_real x) {
 #endif
 }
 
-/* One element, or a whole number of aligned 128-bit words. */
+/* One element, or a whole number of aligned 128-bit words. __stwb is a store with the default cache policy; a
+   plain one would do, but up to compute capability 9.0 the compiler sometimes takes it apart into four. */
 template <int sg_n>
 SG_FUNCTION void sg_load(const float *from, sg_real (&lanes)[sg_n]) {
     if constexpr (sg_n == 1) {
@@ -143,8 +144,8 @@ SG_FUNCTION void sg_store(float *to, const sg_real (&lanes)[sg_n]) {
     } else {
 #pragma unroll
         for (int k = 0; k < sg_n; k += 4) {
-            *reinterpret_cast<float4 *>(to + k) =
-                make_float4(lanes[k], lanes[k + 1], lanes[k + 2], lanes[k + 3]);
+            const float4 word = make_float4(lanes[k], lanes[k + 1], lanes[k + 2], lanes[k + 3]);
+            __stwb(reinterpret_cast<float4 *>(to + k), word);
         }
     }
 }
@@ -166,7 +167,7 @@ SG_FUNCTION void sg_store(double *to, const sg_real (&lanes)[sg_n]) {
     if constexpr (sg_n == 1) {
         *to = lanes[0];
     } else {
-        *reinterpret_cast<double2 *>(to) = make_double2(lanes[0], lanes[1]);
+        __stwb(reinterpret_cast<double2 *>(to), make_double2(lanes[0], lanes[1]));
     }
 }
 #endif
@@ -199,7 +200,7 @@ SG_FUNCTION void sg_store(sg_half *to, const sg_real (&lanes)[sg_n]) {
             sg_narrow(lanes[2 * k + 1], high);
             pairs[k] = (sg_u32)low.bits | (sg_u32)high.bits << 16;
         }
-        *reinterpret_cast<uint4 *>(to) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        __stwb(reinterpret_cast<uint4 *>(to), make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
     }
 }
 #endif
