@@ -12,22 +12,18 @@ import hashlib
 import json
 import os
 import shlex
-import shutil
-import signal
-import subprocess
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from solvergen.errors import NativeBuildError
 from solvergen.runtime.cache_folder import CacheFolder, open_cache
-from solvergen.runtime.native.compiler import Compiler, compiler_environment, find_compiler
+from solvergen.runtime.native.compiler import Compiler, find_compiler
+from solvergen.runtime.native.loading import load_object
 from solvergen.runtime.native.processor import processor
+from solvergen.runtime.native.running import in_scratch, run_compiler
 
 ABI = 1  # of kernels and of the runtime library: the tables and structures that they share
-_TIMEOUT = 600.0  # seconds
-
 _lock = threading.RLock()
 _loaded: dict[str, ctypes.CDLL] = {}
 
@@ -60,101 +56,43 @@ def _key(sources: Mapping[str, str], definitions: Sequence[str], compiler: Compi
 
 def _from_cache(cache: CacheFolder, key: str) -> ctypes.CDLL | None:
     path = cache.find(key, ".so")
-    if path is None:
-        return None
     try:
-        return ctypes.CDLL(str(path))
+        return None if path is None else load_object(path)
     except OSError:
-        # Removed since it was checked, or the folder lies where nothing may be executed.
-        data = cache.load(key, ".so")
-        return None if data is None else _from_memory(data)
-
-
-def _from_memory(data: bytes) -> ctypes.CDLL | None:
-    """Load a shared object that no executable file system holds, where the system can (Linux)."""
-    if not hasattr(os, "memfd_create"):
-        return None
-    try:
-        descriptor = os.memfd_create("solvergen", os.MFD_CLOEXEC)
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(data)
-        # The descriptor stays open: the loader tells libraries apart by name, and a number that is
-        # used again would give the old one.
-        return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
-    except OSError:
-        return None
+        return None  # removed since it was checked, or not for this system: built again
 
 
 def _compile(
     cache: CacheFolder, key: str, sources: Mapping[str, str], definitions: Sequence[str], compiler: Compiler
 ) -> ctypes.CDLL:
-    """Compile in a temporary folder; where it is full, in the cache's."""
-    for place in (None, str(cache.path)):
-        try:
-            folder = tempfile.mkdtemp(prefix="solvergen-build-", dir=place)
-        except OSError as problem:
-            failure = f"no folder to compile in: {problem}"
-            continue
-        keep = False
-        try:
-            for name, text in sources.items():
-                Path(folder, name).write_text(text, encoding="utf-8")
-            output = os.path.join(folder, "kernel.so")
-            names = [os.path.join(folder, name) for name in sources if name.endswith(".c")]
-            command = compiler.command_line(names, output, *(f"-D{macro}" for macro in definitions))
-            result = _run(command, compiler_environment(folder, cache))
-            if result.returncode == 0:
-                library = _publish(cache, key, output)
-                if library is not None:
-                    return library
-                failure = f"what {shlex.join(compiler.command)} made can't be loaded"
-                continue
-            log = result.stderr.strip() or result.stdout.strip()
-            if _out_of_space(result.returncode, log):
-                failure = f"no space to compile: {log}"
-                continue
-            keep = True
+    def work(folder: Path) -> ctypes.CDLL:
+        for name, text in sources.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        output = folder / "kernel.so"
+        names = [str(folder / name) for name in sources if name.endswith(".c")]
+        command = compiler.command_line(names, str(output), *(f"-D{macro}" for macro in definitions))
+        result = run_compiler(command, folder, cache)
+        if result.returncode != 0:
             raise NativeBuildError(
-                "the C compiler refuses a kernel", log=log, command=shlex.join(command), kept=folder
+                "the C compiler refuses a kernel",
+                log=result.stderr.strip() or result.stdout.strip(),
+                command=shlex.join(command),
+                kept=str(folder),
             )
-        except OSError as problem:
-            failure = str(problem)
-        finally:
-            if not keep:
-                shutil.rmtree(folder, ignore_errors=True)
-    command_line = shlex.join(compiler.command)
-    raise NativeBuildError(f"a kernel can't be compiled: {failure}", log="", command=command_line, kept="-")
+        return _publish(cache, key, output)
 
-
-def _run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"not done after {_TIMEOUT:.0f} s")
+        return in_scratch(cache, work)
+    except OSError as problem:
+        raise NativeBuildError(
+            f"a kernel can't be compiled: {problem}", log="", command=shlex.join(compiler.command), kept="-"
+        ) from problem
 
 
-def _out_of_space(status: int, log: str) -> bool:
-    texts = ("No space left on device", "Disk quota exceeded", "File too large", "File size limit exceeded")
-    return status == -signal.SIGXFSZ or any(text in log for text in texts)
-
-
-def _publish(cache: CacheFolder, key: str, output: str) -> ctypes.CDLL | None:
+def _publish(cache: CacheFolder, key: str, output: Path) -> ctypes.CDLL:
     """Store the shared object and load it from there, so that debuggers and profilers find it later."""
-    data = Path(output).read_bytes()
-    path = cache.store(key, data, ".so")
-    try:
-        return ctypes.CDLL(str(path if path is not None else output))
-    except OSError:
-        return _from_memory(data)
+    path = cache.store(key, output.read_bytes(), ".so")
+    return load_object(output if path is None else path)
 
 
 def _renew_lock() -> None:

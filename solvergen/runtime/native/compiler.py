@@ -14,7 +14,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,9 @@ from pathlib import Path
 
 from solvergen.errors import BackendUnavailable
 from solvergen.runtime.cache_folder import CacheFolder, open_cache
+from solvergen.runtime.native.loading import load_object
 from solvergen.runtime.native.processor import processor
+from solvergen.runtime.native.running import in_scratch, run_compiler
 
 VARIABLE = "SOLVERGEN_CC"
 INSTALL = (
@@ -63,7 +64,6 @@ __attribute__((visibility("default"))) int sg_trial(float *restrict x, int64_t n
 }
 """
 _FORMAT = 1  # of what is kept about a compiler
-_TIMEOUT = 300.0  # seconds; ziglang builds parts of its runtime at its first use
 
 
 @dataclass(frozen=True)
@@ -99,15 +99,6 @@ def find_compiler() -> Compiler:
     if isinstance(found, str):
         raise BackendUnavailable(found)
     return found
-
-
-def compiler_environment(scratch: str, cache: CacheFolder | None = None) -> dict[str, str]:
-    """The environment to run a compiler in: plain messages, temporary files in ``scratch``."""
-    environment = dict(os.environ, LC_ALL="C", TMPDIR=scratch, ZIG_LOCAL_CACHE_DIR=scratch)
-    if "ZIG_GLOBAL_CACHE_DIR" not in environment:
-        kept = scratch if cache is None or not os.access(cache.path, os.W_OK) else str(cache.path / "zig")
-        environment["ZIG_GLOBAL_CACHE_DIR"] = kept
-    return environment
 
 
 def _search() -> Compiler | str:
@@ -186,52 +177,41 @@ def _identify(command: tuple[str, ...], cache: CacheFolder) -> Compiler | str:
 
 def _try_out(command: tuple[str, ...], cache: CacheFolder) -> dict[str, object] | str:
     """The version and the options that work, or what went wrong."""
-    problem = "it makes no shared object"
+
+    def work(scratch: Path) -> dict[str, object] | str:
+        version = run_compiler([*command, "--version"], scratch, cache)
+        if version.returncode != 0:
+            return _last_words(version)
+        source = scratch / "trial.c"
+        source.write_text(_TRIAL, encoding="utf-8")
+        problem = ""
+        for number, native in enumerate(NATIVE):
+            options = (*OPTIONS, *_quirks(version.stdout), *native)
+            output = scratch / f"trial{number}.so"
+            compiler = Compiler(command, options, version.stdout, "")
+            result = run_compiler(compiler.command_line([str(source)], str(output)), scratch, cache)
+            if result.returncode != 0:
+                problem = _last_words(result)
+                continue
+            try:
+                answer = load_object(output).sg_trial(None, ctypes.c_int64(0))
+            except (OSError, AttributeError) as failure:
+                problem = f"what it makes can't be loaded: {failure}"
+                continue
+            if answer == 42:
+                return {"version": version.stdout, "options": options}
+            problem = "it computes float in a wider type"
+        return problem
+
     try:
-        with tempfile.TemporaryDirectory(prefix="solvergen-") as scratch:
-            environment = compiler_environment(scratch, cache)
-            version = _run([*command, "--version"], environment)
-            if version.returncode != 0:
-                return _last_words(version)
-            source = Path(scratch, "trial.c")
-            source.write_text(_TRIAL, encoding="utf-8")
-            for number, native in enumerate(NATIVE):
-                options = (*OPTIONS, *_quirks(version.stdout), *native)
-                output = os.path.join(scratch, f"trial{number}.so")
-                compiler = Compiler(command, options, version.stdout, "")
-                result = _run(compiler.command_line([str(source)], output), environment)
-                if result.returncode != 0:
-                    problem = _last_words(result)
-                    continue
-                try:
-                    answer = int(ctypes.CDLL(output).sg_trial(None, ctypes.c_int64(0)))
-                except (OSError, AttributeError) as failure:
-                    problem = f"what it makes can't be loaded: {failure}"
-                    continue
-                if answer == 42:
-                    return {"version": version.stdout, "options": options}
-                problem = "it computes float in a wider type"
-    except (OSError, subprocess.SubprocessError) as failure:
+        return in_scratch(cache, work)
+    except OSError as failure:
         return str(failure)
-    return problem
 
 
 def _quirks(version: str) -> tuple[str, ...]:
     # `zig cc` adds checks for undefined behaviour, which stop the process where one triggers.
     return ("-fno-sanitize=undefined",) if "clang" in version else ()
-
-
-def _run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=_TIMEOUT,
-        check=False,
-    )
 
 
 def _last_words(result: subprocess.CompletedProcess[str]) -> str:

@@ -6,15 +6,15 @@ nothing here runs when an optimizer does.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import tempfile
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from solvergen.errors import NativeBuildError
-from solvergen.runtime.native.compiler import compiler_environment, find_compiler
+from solvergen.runtime.cache_folder import open_cache
+from solvergen.runtime.native.compiler import find_compiler
+from solvergen.runtime.native.running import in_scratch, run_compiler
 
 _ARITHMETIC = r"(?:add|sub|mul|div|sqrt)"
 _PACKED = re.compile(rf"^(?:v?{_ARITHMETIC}p[sd]\s|f{_ARITHMETIC}\s+v\d+\.\d)")
@@ -39,17 +39,20 @@ def assembly(text: str, definitions: tuple[str, ...] = ()) -> str:
         BackendUnavailable: there is no C compiler.
         NativeBuildError: it refuses the text.
     """
-    compiler = find_compiler()
-    with tempfile.TemporaryDirectory(prefix="solvergen-") as folder:
-        source, output = Path(folder, "kernel.c"), Path(folder, "kernel.s")
+    compiler, cache = find_compiler(), open_cache("native")
+
+    def work(folder: Path) -> str:
+        source, output = folder / "kernel.c", folder / "kernel.s"
         source.write_text(text, encoding="utf-8")
         macros = [f"-D{macro}" for macro in definitions]
         command = [*compiler.command, *compiler.options, *macros, "-S", str(source), "-o", str(output)]
-        environment = compiler_environment(os.fspath(folder))
-        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        result = run_compiler(command, folder, cache)
         if result.returncode != 0:
-            raise NativeBuildError("no assembly", log=result.stderr, command=" ".join(command), kept="-")
+            message = "the C compiler refuses a kernel"
+            raise NativeBuildError(message, log=result.stderr, command=shlex.join(command), kept=str(folder))
         return output.read_text(encoding="utf-8")
+
+    return in_scratch(cache, work)
 
 
 def loops(text: str, function: str = "sg_run") -> tuple[Loop, ...]:

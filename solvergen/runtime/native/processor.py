@@ -1,7 +1,8 @@
-"""What the processor is, as far as ``-march=native`` looks at it: part of the key of a compiled kernel."""
+"""What a kernel is compiled for: the processor as ``-march=native`` sees it, and the C library."""
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from functools import lru_cache
@@ -12,13 +13,13 @@ _ARM = ("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Featu
 
 @lru_cache(maxsize=1)
 def processor() -> str:
-    """A description of the processor, the same in every process on this machine.
+    """A description of the processor and system, the same in every process on this machine.
 
     A home directory may be shared by machines of different kinds, and code for one may not run on another.
     """
     parts = [sys.platform, platform.machine()]
     if sys.platform.startswith("linux"):
-        parts += _first_processor()
+        parts += [_c_library(), *_first_processor()]
     elif sys.platform == "darwin":
         parts += [_sysctl(name) for name in ("machdep.cpu.brand_string", "hw.cpufamily", "hw.cpusubfamily")]
     return "\n".join(parts)
@@ -38,6 +39,13 @@ def _first_processor() -> list[str]:
     except OSError:
         return []
     return found
+
+
+def _c_library() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (ValueError, OSError):  # another C library
+        return ""
 
 
 def _sysctl(name: str) -> str:
