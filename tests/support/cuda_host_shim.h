@@ -48,6 +48,10 @@ static inline double __longlong_as_double(long long bits) { return sg_host_bits<
 static inline long long __double_as_longlong(double x) { return sg_host_bits<long long>(x); }
 static inline float __fsqrt_rn(float x) { return __builtin_sqrtf(x); }
 static inline double __dsqrt_rn(double x) { return __builtin_sqrt(x); }
+template <class T>
+static inline void __stwb(T *to, T value) {
+    *to = value;
+}
 static inline int atomicOr(int *at, int value) { return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST); }
 
 /* The kernel's parameters from 64-bit words that hold them. */

@@ -50,14 +50,16 @@ class CudaLauncher:
         self._expected = [(dtype, *rest) for _, *rest in facts]
         self._sizes = np.array([tensor.param.size for tensor in plan.tensors], np.int64)
         self._pointers = np.zeros((len(facts), 2 + len(plan.definition.array_states)), np.uint64)
-        sizes = np.zeros(self._pointers.shape, np.int64)
         for i, tensor in enumerate(plan.tensors):
             for j, array in enumerate((tensor.param, None, *tensor.states)):
                 if array is not None:
                     self._pointers[i, j] = access.address(array)
-                    sizes[i, j] = array.nbytes
         # Addresses are unique over all GPUs, so one table of what is written serves.
-        self._written = Spans(self._pointers.astype(np.int64).reshape(-1), sizes.reshape(-1))
+        written = [a for t in plan.tensors for a in (t.param, *t.states) if a is not None] + [*plan.others]
+        self._written = Spans(
+            np.array([access.address(array) for array in written], np.int64),
+            np.array([array.nbytes for array in written], np.int64),
+        )
         numbers = np.array([number for _, _, number, _ in facts])
         self._parts = [
             (members, _Part(plan, self._sizes[members], devices(int(number)), kernels))

@@ -101,6 +101,7 @@ class Case:
         ]
         for param, number in zip(self.params, self.placed, strict=True):
             self.where[address_of(param)] = number
+        self.others = [np.zeros(100, np.float32), np.zeros(0, np.float32)]
         self.plan = LaunchPlan(
             ADAM,
             OPTIONS,
@@ -109,6 +110,7 @@ class Case:
                 TensorPlan(str(i), p, p.shape, tuple(s))
                 for i, (p, s) in enumerate(zip(self.params, self.states, strict=True))
             ),
+            tuple(self.others),
         )
         access = Access(
             type=np.ndarray,
@@ -270,6 +272,10 @@ def _a_part_of_anothers_parameter(g: list[Any], case: Case) -> None:
     g[2] = case.params[0][97:]
 
 
+def _what_another_launch_writes(g: list[Any], case: Case) -> None:
+    g[1] = case.others[0][5:35]
+
+
 def _a_state(g: list[Any], case: Case) -> None:
     g[1] = case.states[1][1]
 
@@ -285,6 +291,7 @@ REFUSED = [
     _nothing,
     _one_too_few,
     _its_parameter,
+    _what_another_launch_writes,
     _a_part_of_anothers_parameter,
     _a_state,
 ]
