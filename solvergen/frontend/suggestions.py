@@ -84,7 +84,7 @@ def instead_of_function(name: str) -> str:
     near = nearest(name, FUNCTIONS)
     if near is not None:
         return f"did you mean '{near}'?"
-    return "the functions are " + ", ".join(FUNCTIONS)
+    return f"the functions are {', '.join(FUNCTIONS)}; a product is written {name}*(...)"
 
 
 def instead_of_name(name: str, known: Iterable[str]) -> str | None:

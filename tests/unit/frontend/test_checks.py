@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from solvergen.errors import SpecError
-from solvergen.frontend.resolve import build, resolve, scalar_expression
+from solvergen.frontend.resolve import analyse, build, resolve, scalar_expression
 from solvergen.ir.program import Level
 from solvergen.spec.model import Constraint, Hyperparameter, State, Text
+from solvergen.spec.reader import examine
 from tests.unit.frontend.support import analysed, codes, places, spec
 
 GD = "param = param - lr*grad"
@@ -277,7 +280,7 @@ class TestDeclarations:
 
 def test_everything_is_reported_at_once_in_the_order_of_the_file():
     analysis = analysed(
-        "m = bata1*m + (1 - beta1)*grad", "v = max(grad)", "param = param - lr*2x", ("zz", "param = 1 > 0"),
+        "m = bata1*m + (1 - beta1)*grad", "v = max(grad)", "param = param - lr*2x", ("zz", "param = t > 9"),
         hyperparameters="lr beta1 eps", state=(state("m"),),
     )  # fmt: skip
     assert places(analysis) == [
@@ -320,3 +323,15 @@ def test_scalar_expression_raises_everything():
     with pytest.raises(SpecError) as raised:
         scalar_expression(Text.of("grad + qq"), spec(GD))
     assert [d.code for d in raised.value.diagnostics] == ["SG062", "SG060"]
+
+
+FIXTURES = sorted((Path(__file__).parents[2] / "invalid_specs").glob("SG0[4-9]*.yaml"))
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_every_finding_says_what_to_do(path):
+    rule, _ = examine(path)
+    assert rule is not None
+    for diagnostic in analyse(rule).diagnostics:
+        assert diagnostic.hint
+        assert "\n" not in diagnostic.message
