@@ -123,8 +123,8 @@ def test_the_search_for_elements_that_are_not_finite(compiler: nvrtc.Nvrtc, dtyp
         compiled = compiler.compile(text, f"sm_{capability}", {"SG_GRAD": STORAGE_TYPES[dtype].code})
         (kernel,) = compiled.resources
         assert kernel.spill_stores == kernel.spill_loads == kernel.stack == 0
-        # The exponents of float64 lie in every other 32 bits, and compilers load just these.
-        assert accesses(compiled.ptx, "ld")[(1, 32) if dtype == "float64" else (4, 32)] >= 1
+        if dtype != "float64":  # whose exponents lie in every other 32 bits: some compilers load just these
+            assert accesses(compiled.ptx, "ld")[4, 32] >= 1
         families = {instruction.split(".")[0] for instruction in instructions(compiled.ptx)}
         assert families <= KNOWN
         assert not re.search(r"\.f(16|32|64)", compiled.ptx)

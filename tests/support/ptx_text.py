@@ -7,27 +7,12 @@ from collections import Counter
 
 _INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?([a-z][\w.:]*)\s", re.MULTILINE)
 
-KNOWN = frozenset(
-    (
-        "ld",
-        "st",
-        "atom",
-        "mov",
-        "cvt",
-        "cvta",
-        "prmt",
-        "add",
-        "sub",
-        "mul",
-        "mad",
-        "div",
-        "sqrt",
-        "neg",
-        "abs",
-        "min",
-    )
-    + ("max", "and", "or", "xor", "not", "shl", "shr", "setp", "selp", "bra", "ret")
-)
+# fmt: off
+KNOWN = frozenset({
+    "ld", "st", "atom", "mov", "cvt", "cvta", "prmt", "add", "sub", "mul", "mad", "div", "sqrt", "neg", "abs",
+    "min", "max", "and", "or", "xor", "not", "shl", "shr", "setp", "selp", "bra", "ret",
+})
+# fmt: on
 """Families of instructions that the update kernels are made of; an interpreter needs no others."""
 
 
