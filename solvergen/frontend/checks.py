@@ -40,7 +40,8 @@ def check_use(
             )
     for state in spec.state:
         name = state.name
-        if name in excused or name in written:
+        # A copy of the parameter that stays as it is, to be pulled towards, has its use.
+        if name in excused or name in written or (name in read and state.copies_param):
             continue
         if name in read:
             message = f"state {name} is read but never assigned: it stays as it began"

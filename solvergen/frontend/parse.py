@@ -264,7 +264,8 @@ class _Visitor:
         if isinstance(node.op, ast.UAdd):
             return operand
         if isinstance(operand, Number):
-            return Number(-operand.value, operand.integral, location=location)
+            whole = operand.integral and operand.value != 0  # no whole number is -0.0
+            return Number(-operand.value, whole, location=location)
         return Unary("-", operand, location=location)
 
     def chain(self, op: str, parts: list[Expression], location: Location) -> Expression:

@@ -74,7 +74,7 @@ def to_sympy(expression: Expression) -> Any:
 
 def _number(number: Number) -> Any:
     if math.copysign(1, number.value) < 0 and number.value == 0:
-        return _UNKNOWN["neg"](_number(Number(0.0, number.integral)))  # SymPy's zeros have no sign
+        return _UNKNOWN["neg"](_number(Number(0.0)))  # SymPy's zeros have no sign
     if number.integral:
         return sympy.Integer(int(number.value))
     return sympy.Float(number.value)
@@ -177,7 +177,7 @@ class _Reader:
     def unknown(self, name: str, a: list[Expression]) -> Expression:
         if name in ("neg", "not"):
             if name == "neg" and isinstance(a[0], Number):
-                return Number(-a[0].value, a[0].integral)
+                return _negative(a[0])
             return Unary("-" if name == "neg" else "not", a[0])
         if name in ("and", "or"):
             return Logic(name, *a)
@@ -288,7 +288,9 @@ def _whole(value: int) -> Expression:
 
 
 def _negative(e: Expression) -> Expression:
-    return Number(-e.value, e.integral) if isinstance(e, Number) else Unary("-", e)
+    if isinstance(e, Number):
+        return Number(-e.value, e.integral and e.value != 0)
+    return Unary("-", e)
 
 
 def _sign_apart(term: Any) -> tuple[bool, Any]:

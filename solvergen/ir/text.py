@@ -31,8 +31,8 @@ _SPACED = ("+", "-", "and", "or")
 def number_text(number: Number) -> str:
     """A number so that it reads back as the same double; whole ones without a point."""
     value = number.value
-    if number.integral and math.isfinite(value):
-        return ("-" if math.copysign(1, value) < 0 else "") + str(abs(int(value)))
+    if number.integral and math.isfinite(value) and (value or math.copysign(1, value) > 0):
+        return str(int(value))
     return repr(value)
 
 

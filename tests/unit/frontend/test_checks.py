@@ -98,6 +98,12 @@ class TestUse:
         assert codes(analysed("param = param - lr*m*grad", state=(state("m"),))) == ["SG067"]
         assert codes(analysed("m = m + grad", GD, state=(state("m"),))) == ["SG068"]
 
+    def test_a_copy_of_the_parameter_may_stay_as_it_is(self):
+        assert (
+            codes(analysed("param = param - lr*(grad + param - start)", state=(state("start", "param"),)))
+            == []
+        )
+
     def test_state_that_matters_through_other_state(self):
         analysis = analysed(
             "m = m + grad", "v = v + m", "param = param - lr*v", state=(state("m"), state("v"))

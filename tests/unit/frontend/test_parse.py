@@ -109,6 +109,7 @@ def test_numbers_are_the_nearest_doubles(text, expected, integral):
 def test_the_sign_of_a_written_zero_is_kept():
     assert math.copysign(1, value("-0.0").value) == -1
     assert math.copysign(1, value("-0").value) == -1
+    assert not value("-0").integral
     assert math.copysign(1, value("0").value) == 1
 
 
