@@ -173,7 +173,11 @@ class TestShare:
         assert lines(program)[2] == "param_new = stored(param, param - round(lr)*(u + m_new*grad))"
 
     def test_a_shared_value_exists_wherever_it_is_used(self, tmp_path):
-        update = "- {when: a, do: m = m + sqrt(grad*grad + 1)}\n- {when: b, do: n = n - sqrt(grad*grad + 1)}\n- param = param - lr*grad"
+        update = """
+        - {when: a, do: m = m + sqrt(grad*grad + 1)}
+        - {when: b, do: n = n - sqrt(grad*grad + 1)}
+        - param = param - lr*grad
+        """
         program = chain(
             typed(tmp_path, update, options=AB, state="m: {init: 0, when: a}\nn: {init: 0, when: b}"),
             select_options,
