@@ -21,7 +21,9 @@ _NUMBERS = {0.0: "zero", 1.0: "one", 2.0: "two", 3.0: "three", 0.5: "half"}
 def describe(expression: Expression, otherwise: str = "shared") -> str:
     """An identifier that describes ``expression``, or ``otherwise`` where it would be too long."""
     name = _words(expression)
-    return name if name is not None and len(name) <= MAX_LENGTH else otherwise
+    if name is None or len(name) > MAX_LENGTH:
+        return otherwise
+    return f"n{name}" if name[0].isdigit() else name
 
 
 def _words(e: Expression) -> str | None:
