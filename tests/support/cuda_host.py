@@ -198,7 +198,8 @@ def _host_view(array: object) -> Array | None:
 
 HOST_ACCESS = Access(
     type=np.ndarray,
-    facts=lambda array: (array.dtype, array.shape, 0, array.flags.c_contiguous),
+    facts=lambda array: (array.dtype, array.shape, 0, array.strides),
+    contiguous=lambda array: bool(array.flags.c_contiguous),
     address=address_of,
     view=_host_view,
 )

@@ -150,7 +150,8 @@ class CudaBackend:
         """
         access = Access(
             type=_array_type(),
-            facts=attrgetter("dtype", "shape", "data.device_id", "flags.c_contiguous"),
+            facts=attrgetter("dtype", "shape", "data.device_id", "strides"),
+            contiguous=attrgetter("flags.c_contiguous"),
             address=attrgetter("data.ptr"),
             view=_view,
         )

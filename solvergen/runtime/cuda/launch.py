@@ -25,12 +25,14 @@ from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
 class Access:
     """How a launcher reads arrays of one kind.
 
-    ``facts``: dtype, shape, number of the GPU, whether C-contiguous. ``address``: of the first element.
-    ``view``: an array of another kind as one of this kind over the same memory, or None.
+    ``facts``: dtype, shape, number of the GPU, strides; asked of every gradient in every step.
+    ``contiguous``: whether C-contiguous; slower, and asked only where strides alone don't tell.
+    ``address``: of the first element. ``view``: any array as one of this kind over the same memory, or None.
     """
 
     type: type[Any]
     facts: Callable[[Array], tuple[Any, ...]]
+    contiguous: Callable[[Array], bool]
     address: Callable[[Array], int]
     view: Callable[[object], Array | None]
 
@@ -47,7 +49,9 @@ class CudaLauncher:
         dtype = numpy_dtype(plan.grad_dtype)
         facts = [access.facts(tensor.param) for tensor in plan.tensors]
         # A gradient is to be as its parameter is, but for the dtype.
-        self._expected = [(dtype, *rest) for _, *rest in facts]
+        self._expected = [
+            (dtype, shape, number, _strides(shape, dtype.itemsize)) for _, shape, number, _ in facts
+        ]
         self._sizes = np.array([tensor.param.size for tensor in plan.tensors], np.int64)
         self._pointers = np.zeros((len(facts), 2 + len(plan.definition.array_states)), np.uint64)
         for i, tensor in enumerate(plan.tensors):
@@ -75,7 +79,8 @@ class CudaLauncher:
             if any(gradient is None for gradient in viewed):
                 return False
             gradients = viewed
-        if list(map(self._access.facts, gradients)) != self._expected:
+        facts = list(map(self._access.facts, gradients))
+        if facts != self._expected and not self._fits(facts, gradients):
             return False
         addresses = np.fromiter(map(self._access.address, gradients), np.int64, len(gradients))
         if (addresses[self._sizes > 0] % self._itemsize).any():
@@ -85,6 +90,12 @@ class CudaLauncher:
         self._gradients = tuple(gradients)  # so that their memory isn't given to others before the step
         self._pointers[:, 1] = addresses
         return True
+
+    def _fits(self, facts: list[tuple[Any, ...]], gradients: Sequence[Any]) -> bool:
+        """The same without strides, which may be anything along axes of length one."""
+        return [fact[:3] for fact in facts] == [fact[:3] for fact in self._expected] and all(
+            map(self._access.contiguous, gradients)
+        )
 
     def finite(self) -> bool:
         """Whether all bound gradients are finite. Reads them once and waits for the answer."""
@@ -99,6 +110,15 @@ class CudaLauncher:
     def release(self) -> None:
         """Forget the gradients. Their memory may be used again in the stream's order."""
         self._gradients = ()
+
+
+def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Of a C-contiguous array, in bytes."""
+    strides = []
+    for length in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= length
+    return tuple(reversed(strides))
 
 
 class _Part:

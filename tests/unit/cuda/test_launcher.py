@@ -114,7 +114,8 @@ class Case:
         )
         access = Access(
             type=np.ndarray,
-            facts=lambda a: (a.dtype, a.shape, self.where.get(address_of(a), 0), a.flags.c_contiguous),
+            facts=lambda a: (a.dtype, a.shape, self.where.get(address_of(a), 0), a.strides),
+            contiguous=cuda_host.HOST_ACCESS.contiguous,
             address=address_of,
             view=cuda_host.HOST_ACCESS.view,
         )
@@ -318,6 +319,14 @@ def test_other_kinds_over_the_same_memory_are_taken(tmp_path: Any) -> None:
     mapped[...] = gradients[0]
     case.step([mapped, gradients[1]], 1, [0.1], [0, 0])
     case.check()
+
+
+def test_strides_along_axes_of_length_one_mean_nothing() -> None:
+    case = Case([1, 30])
+    one = np.lib.stride_tricks.as_strided(np.zeros(5, np.float32), (1,), (20,))
+    assert case.launcher.bind([one, case.gradients()[1]])
+    many = np.zeros((30, 5), np.float32)[:, 3]
+    assert not case.launcher.bind([one, many])
 
 
 def test_release_lets_go_of_the_gradients() -> None:
