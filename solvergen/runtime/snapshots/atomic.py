@@ -45,6 +45,7 @@ def replacing(path: str) -> Iterator[str]:
         _lock(descriptor)
         yield temporary
         _flush(descriptor)
+        _unlock(descriptor)
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -69,14 +70,20 @@ def _flush(descriptor: int) -> None:
 
 def _lock(descriptor: int) -> bool:
     """Try to take the file's lock, which the system drops when its holder dies."""
-    # HDF5 locks the files that it opens where this variable says so, and would trip over our lock.
-    if fcntl is None or os.environ.get("HDF5_USE_FILE_LOCKING", "").upper() in {"TRUE", "1"}:
+    if fcntl is None:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:  # somebody holds it, or a network file system without locks
         return False
     return True
+
+
+def _unlock(descriptor: int) -> None:
+    """Before the file becomes visible: the HDF5 library, if told to, locks what it reads."""
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def _sweep(folder: str, prefix: str) -> None:

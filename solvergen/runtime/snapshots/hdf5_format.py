@@ -26,6 +26,7 @@ from solvergen.runtime.snapshots.arrays import (
 )
 from solvergen.runtime.snapshots.container import Arrays
 from solvergen.runtime.snapshots.document import FORMAT, refuse_newer
+from solvergen.runtime.snapshots.sink import Sink
 from solvergen.runtime.snapshots.text import listed, quoted
 
 NAME = "HDF5"
@@ -56,29 +57,35 @@ def write(path: str, arrays: Arrays, document: bytes) -> None:
                 f"{quoted(spec.key)} has {len(spec.shape)} dimensions, HDF5 goes to {_MOST_RANK}: "
                 "use a .safetensors file"
             )
-    try:
-        # The oldest layout with checksums of its own: whatever reads HDF5 reads it.
-        with h5py.File(path, "w", libver=("v108", "v108"), userblock_size=_SEAL_SIZE, locking=False) as file:
-            text = np.array(document, f"S{len(document)}")
-            dataset = file.create_dataset(_DOCUMENT, data=text, track_times=False)
-            digest = hashlib.sha256(document).hexdigest()
-            dataset.attrs[_DOCUMENT_ATTRIBUTE] = np.array(digest.encode("ascii"), "S64")
-            for spec, array in arrays:
-                stored = bytes_of(array).cast("B")
-                dataset = file.create_dataset(
-                    spec.key,
-                    data=np.frombuffer(stored, _STORED[spec.dtype]).reshape(spec.shape),
-                    track_times=False,
-                )
-                if spec.dtype == "bfloat16":
-                    dataset.attrs[_BFLOAT16_ATTRIBUTE] = np.array(b"bfloat16", "S8")
-    except (RuntimeError, ValueError, TypeError) as error:  # h5py's ways to say that the disk is full
-        raise OSError(str(error)) from error
-    with open(path, "r+b") as sealed:
-        size = sealed.seek(0, 2)
-        seal = _seal(size, _digest(sealed))
-        sealed.seek(0)
-        sealed.write(seal)
+    with open(path, "r+b") as file:
+        sink = Sink(file)
+        try:
+            _fill(h5py, sink, arrays, document)
+        except Exception:
+            sink.check()  # the reason, where it is what the library stumbled over
+            raise
+        sink.check()
+        file.flush()
+        size = file.seek(0, 2)
+        seal = _seal(size, _digest(file))
+        file.seek(0)
+        file.write(seal)
+
+
+def _fill(h5py: Any, sink: Sink, arrays: Arrays, document: bytes) -> None:
+    # The oldest layout with checksums of its own: whatever reads HDF5 reads it.
+    with h5py.File(sink, "w", libver=("v108", "v108"), userblock_size=_SEAL_SIZE) as file:
+        text = np.array(document, f"S{len(document)}")
+        dataset = file.create_dataset(_DOCUMENT, data=text, track_times=False)
+        digest = hashlib.sha256(document).hexdigest()
+        dataset.attrs[_DOCUMENT_ATTRIBUTE] = np.array(digest.encode("ascii"), "S64")
+        for spec, array in arrays:
+            stored = np.frombuffer(bytes_of(array), _STORED[spec.dtype]).reshape(spec.shape)
+            dataset = file.create_dataset(spec.key, data=stored, track_times=False)
+            if spec.dtype == "bfloat16":
+                dataset.attrs[_BFLOAT16_ATTRIBUTE] = np.array(b"bfloat16", "S8")
+            if sink.failure is not None:
+                return
 
 
 @contextmanager
