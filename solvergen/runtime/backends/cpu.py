@@ -109,13 +109,9 @@ class CpuLauncher:
         ndim = np.array([len(tensor.shape) for tensor in plan.tensors], np.int32)
         shapes = np.array([length for tensor in plan.tensors for length in tensor.shape], np.int64)
         nbytes = sizes * itemsize
-        buffers = [
-            array
-            for tensor in plan.tensors
-            for array in (tensor.param, *tensor.states)
-            if array is not None and array.size
-        ]
-        spans = sorted((address_of(array), address_of(array) + array.nbytes) for array in buffers)
+        own = (array for tensor in plan.tensors for array in (tensor.param, *tensor.states))
+        written = [array for array in (*own, *plan.others) if array is not None and array.size]
+        spans = sorted((address_of(array), address_of(array) + array.nbytes) for array in written)
         starts = np.array([start for start, _ in spans], np.uint64)
         ends = np.array([end for _, end in spans], np.uint64)
         # The buffer protocol doesn't know bfloat16: where arrays can't be read directly, it goes as

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,14 @@ def test_gradients_that_overlap_what_is_written() -> None:
     launcher = CpuBackend().prepare(plan)
     for start in range(0, 101):
         assert launcher.bind([memory[start : start + 50]]) == (start == 0 or start == 100)
+
+
+def test_gradients_that_overlap_what_other_launches_write() -> None:
+    other = values((50,), "float64")
+    plan = replace(adam_plan([values((50,), "float32")]), others=(other, np.empty(0)))
+    launcher = CpuBackend().prepare(plan)
+    assert launcher.bind([values((50,), "float32")])
+    assert not launcher.bind([other.view(np.float32)[50:]])
 
 
 def test_one_gradient_for_several_tensors() -> None:
