@@ -69,15 +69,16 @@ class CudaBackend:
         _check_alignment(what, checked)
         return checked
 
-    def dtype_of(self, array: cupy.ndarray) -> str:
-        """Name of the storage type."""
-        name: str = array.dtype.name
+    def dtype_of(self, array: object) -> str:
+        """Name of the storage type, of an array of any kind that ``adopt`` or ``check_gradient`` passed."""
+        name: str = _seen("the array", array).dtype.name
         return name
 
-    def span_of(self, array: cupy.ndarray) -> tuple[int, int]:
-        """The addresses ``[start, end)``; unique over all GPUs."""
-        start: int = array.data.ptr
-        return start, start + array.nbytes
+    def span_of(self, array: object) -> tuple[int, int]:
+        """The addresses ``[start, end)``, unique over all GPUs, of an array of any kind."""
+        seen = _seen("the array", array)
+        start: int = seen.data.ptr
+        return start, start + seen.nbytes
 
     def allocate(self, param: cupy.ndarray, init: Initial) -> cupy.ndarray:
         """A state: the parameter's shape and compute type, filled with ``init``. See ``state_offset``."""
