@@ -2,7 +2,7 @@
    Rendered from templates/cuda/kernel.cu.j2 by tests/support/handwritten/render_cuda_kernel.py. */
 
 #define SG_BUFFERS 5
-#define SG_SCALARS 8
+#define SG_SCALARS 10
 
 /* Storage types, chosen at compile time: 0 float32, 1 float64, 2 bfloat16, 3 float16. */
 #if !defined(SG_PARAM) || !defined(SG_GRAD)
@@ -118,7 +118,8 @@ SG_FUNCTION sg_real sg_round_param(sg_real x) {
 #endif
 }
 
-/* One element, or a whole number of aligned 128-bit words. */
+/* One element, or a whole number of aligned 128-bit words. __stwb is a store with the default cache policy; a
+   plain one would do, but up to compute capability 9.0 the compiler sometimes takes it apart into four. */
 template <int sg_n>
 SG_FUNCTION void sg_load(const float *from, sg_real (&lanes)[sg_n]) {
     if constexpr (sg_n == 1) {
@@ -142,8 +143,8 @@ SG_FUNCTION void sg_store(float *to, const sg_real (&lanes)[sg_n]) {
     } else {
 #pragma unroll
         for (int k = 0; k < sg_n; k += 4) {
-            *reinterpret_cast<float4 *>(to + k) =
-                make_float4(lanes[k], lanes[k + 1], lanes[k + 2], lanes[k + 3]);
+            const float4 word = make_float4(lanes[k], lanes[k + 1], lanes[k + 2], lanes[k + 3]);
+            __stwb(reinterpret_cast<float4 *>(to + k), word);
         }
     }
 }
@@ -165,7 +166,7 @@ SG_FUNCTION void sg_store(double *to, const sg_real (&lanes)[sg_n]) {
     if constexpr (sg_n == 1) {
         *to = lanes[0];
     } else {
-        *reinterpret_cast<double2 *>(to) = make_double2(lanes[0], lanes[1]);
+        __stwb(reinterpret_cast<double2 *>(to), make_double2(lanes[0], lanes[1]));
     }
 }
 #endif
@@ -198,7 +199,7 @@ SG_FUNCTION void sg_store(sg_half *to, const sg_real (&lanes)[sg_n]) {
             sg_narrow(lanes[2 * k + 1], high);
             pairs[k] = (sg_u32)low.bits | (sg_u32)high.bits << 16;
         }
-        *reinterpret_cast<uint4 *>(to) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        __stwb(reinterpret_cast<uint4 *>(to), make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
     }
 }
 #endif
@@ -231,6 +232,8 @@ struct sg_chunk_buffers {
 
 /* The tensor's row of the scalar table. */
 struct sg_scalars {
+    sg_real decays;
+    sg_real weight_decay;
     sg_real beta1;
     sg_real one_minus_beta1;
     sg_real beta2;
@@ -244,6 +247,8 @@ struct sg_scalars {
 /* Updates sg_n elements of a chunk, from the sg_first-th on. */
 template <int sg_n>
 SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_row, const int sg_first) {
+    const sg_real decays = sg_row.decays;
+    const sg_real weight_decay = sg_row.weight_decay;
     const sg_real beta1 = sg_row.beta1;
     const sg_real one_minus_beta1 = sg_row.one_minus_beta1;
     const sg_real beta2 = sg_row.beta2;
@@ -276,10 +281,18 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real v_max = sg_lanes_v_max[sg_k];
 #endif
 
-        // m = beta1*m + (1 - beta1)*grad
-        const sg_real m_new = beta1 * m + one_minus_beta1 * grad;
-        // v = beta2*v + (1 - beta2)*grad**2
-        const sg_real v_new = beta2 * v + one_minus_beta2 * (grad * grad);
+        // g = where(maximize, -grad, grad)
+#if SG_OPTION_maximize
+        const sg_real ascent = -grad;
+#else
+        const sg_real ascent = grad;
+#endif
+        // g = where(weight_decay != 0, g + weight_decay*param, g)
+        const sg_real g = decays != 0 ? ascent + weight_decay * param : ascent;
+        // m = beta1*m + (1 - beta1)*g
+        const sg_real m_new = beta1 * m + one_minus_beta1 * g;
+        // v = beta2*v + (1 - beta2)*g**2
+        const sg_real v_new = beta2 * v + one_minus_beta2 * (g * g);
 #if SG_OPTION_amsgrad
         // v_max = max(v_max, v)
         const sg_real v_max_new = v_max > v_new || v_max != v_max ? v_max : v_new;
@@ -352,14 +365,16 @@ sg_kernel(const unsigned long long *pointers, const int *rows, const sg_real *ta
 #endif
 
         sg_scalars sg_row;
-        sg_row.beta1 = sg_values[0];
-        sg_row.one_minus_beta1 = sg_values[1];
-        sg_row.beta2 = sg_values[2];
-        sg_row.one_minus_beta2 = sg_values[3];
-        sg_row.correction2 = sg_values[4];
-        sg_row.eps = sg_values[5];
-        sg_row.lr = sg_values[6];
-        sg_row.correction1 = sg_values[7];
+        sg_row.decays = sg_values[0];
+        sg_row.weight_decay = sg_values[1];
+        sg_row.beta1 = sg_values[2];
+        sg_row.one_minus_beta1 = sg_values[3];
+        sg_row.beta2 = sg_values[4];
+        sg_row.one_minus_beta2 = sg_values[5];
+        sg_row.correction2 = sg_values[6];
+        sg_row.eps = sg_values[7];
+        sg_row.lr = sg_values[8];
+        sg_row.correction1 = sg_values[9];
 
         const int sg_head_count = sg_head(sg_at, sg_this.count);
         const int sg_words = (sg_this.count - sg_head_count) / SG_LANES;
