@@ -82,10 +82,11 @@ def match(
     restored: list[GroupData] = []
     for index, (theirs, ours) in enumerate(pairs):
         where = f"group {index}: " if len(groups) > 1 else ""
-        differences += (where + text for text in _options(theirs, ours))
+        options = list(_options(theirs, ours))
+        differences += (where + text for text in options)
         changes += (where + text for text in _spec_changes(theirs, ours))
         group = _merged(theirs, ours) if hyperparameters else ours
-        differences += (where + text for text in _invalid(group, definition))
+        differences += (where + text for text in _invalid(group, definition, bool(options)))
         restored.append(group)
     if not older:
         differences += changes
@@ -238,7 +239,7 @@ def _merged(theirs: GroupData, ours: GroupData) -> GroupData:
     )
 
 
-def _invalid(group: GroupData, definition: Definition) -> Iterator[str]:
+def _invalid(group: GroupData, definition: Definition, other_options: bool) -> Iterator[str]:
     """What this version of the spec doesn't allow."""
     out_of_range = False
     for hyperparameter in definition.hyperparameters:
@@ -250,7 +251,7 @@ def _invalid(group: GroupData, definition: Definition) -> Iterator[str]:
     for name, value in group.multipliers.items():
         if not 0.0 <= value < math.inf:
             yield f"multiplier in it: {name} must be a finite number of at least 0, not {value!r}"
-    if not out_of_range:  # the constraints may rely on the ranges
+    if not out_of_range and not other_options:  # the constraints may rely on either
         message = definition.constraints(**group.hyperparameters, **group.options)
         if message is not None:
             yield f"its hyperparameters are not allowed here: {message}"
