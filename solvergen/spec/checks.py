@@ -121,7 +121,7 @@ def check_ranges(tree: Mapping, source: Source) -> _Findings:
             continue
         default = entry.get("default")
         value = _number(default)
-        if default is None or value is None or math.isinf(value):
+        if default is None or value is None:
             continue
         reason = _outside(value, bounds, whole)
         if reason is not None:
@@ -235,9 +235,9 @@ def _is_text(node: Node | None, text: str) -> bool:
 
 
 def _number(node: Node | None) -> float | None:
-    """The number that ``node`` holds; None if it holds none, or NaN."""
+    """The finite number that ``node`` holds, None if it holds none."""
     if isinstance(node, Scalar) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-        return None if math.isnan(node.value) else float(node.value)
+        return float(node.value) if math.isfinite(node.value) else None
     return None
 
 

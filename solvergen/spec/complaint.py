@@ -151,11 +151,16 @@ class Complaint:
         name = str(self.path[-1])
         if self.instead == AN_EQUATION:
             assert isinstance(self.node, Scalar)
+            if "?" in name:
+                return "write a choice as where(condition, a, b)"
+            if "=" in name:
+                return "an equation with ': ' in it needs quotes"
             return f"an equation has a '=': - {shorten(name, 20)} = {shorten(self.node.text.text)}"
+        if not name.isascii():
+            strange = next(c for c in name if not c.isascii())
+            return f"its '{strange}' is not among the letters A to Z, whatever it looks like"
         if self.instead is not None:
             return f"did you mean '{self.instead}'?"
-        if not name.isascii():
-            return "it has letters that aren't among A to Z, however they look"
         return "the keys here are " + ", ".join(_known_keys(self.path))
 
     def _kind_hint(self) -> str | None:
@@ -163,7 +168,9 @@ class Complaint:
         kind, path, node = self.kind, self.path, self.node
         section = str(path[0])
         text = node.text.text if isinstance(node, Scalar) else ""
-        if kind in ("float_type", "int_type"):
+        if kind == "int_type":
+            return "write a whole number"
+        if kind == "float_type":
             return _number_hint(node, text)
         if kind == "bool_type":
             return "write true or false, without quotes"

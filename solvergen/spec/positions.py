@@ -29,6 +29,8 @@ def align(value: str, raw: str, line: int, column: int, style: str | None) -> tu
     ``column`` on; ``style`` is None or one of ``' " | >``. If the two can't be paired, every
     character is placed at the beginning.
     """
+    if value == raw:  # written plainly, on one line or several
+        return _running(raw, line, column)
     units = _units(raw, line, column, style)
     if value and not units:
         return ((line, column),) * (len(value) + 1)
@@ -53,6 +55,15 @@ def align(value: str, raw: str, line: int, column: int, style: str | None) -> tu
             end = (unit.line, unit.column + unit.width)
             i += 1
     return (*positions, end)
+
+
+def _running(raw: str, line: int, column: int) -> tuple[tuple[int, int], ...]:
+    """The places of the characters of ``raw`` themselves, and of its end."""
+    positions = [(line, column)]
+    for character in raw:
+        line, column = (line + 1, 1) if character == "\n" else (line, column + 1)
+        positions.append((line, column))
+    return tuple(positions)
 
 
 def _units(raw: str, line: int, column: int, style: str | None) -> list[_Unit]:

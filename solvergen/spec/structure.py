@@ -72,14 +72,16 @@ def _plain(node: Node, path: Path, source: Source, empty: dict[Path, Diagnostic]
             # A section with nothing under it (all its lines may be comments) is no mistake.
             if path or name not in _MAY_BE_EMPTY:
                 at = (*path, name)
-                empty[at] = _empty(f"'{shorten(name)}'", key.location, source)
+                empty[at] = _empty(f"'{shorten(name)}'", key.location, source, is_key=name.isidentifier())
             continue
         values[name] = _plain(value, (*path, name), source, empty)
     return values
 
 
-def _empty(what: str, location: Location, source: Source) -> Diagnostic:
+def _empty(what: str, location: Location, source: Source, *, is_key: bool = True) -> Diagnostic:
     hint = "give it one after the colon, or remove it"
+    if not is_key:  # as in {do: v = max(v, w)}, which YAML cuts at the comma
+        hint = "a text with , : [ ] { } in it needs quotes"
     return Diagnostic("SG012", f"{what} has no value", location, hint, source.line_of(location))
 
 

@@ -59,11 +59,11 @@ def instead_of_key(key: str, known: Iterable[str]) -> str | None:
     for candidate in candidates:
         if candidate.lower() == re.sub("[^a-z]+", "_", key.lower()).strip("_"):
             return candidate
-    close = get_close_matches(key.lower()[:100], candidates, n=1, cutoff=0.7)
-    if close:
-        return close[0]
     meant = _ELSEWHERE.get(key.lower())
-    return meant if meant in candidates else None
+    if meant in candidates:
+        return meant
+    close = get_close_matches(key.lower()[:100], candidates, n=1, cutoff=0.7)
+    return close[0] if close else None
 
 
 def as_name(text: str) -> str | None:

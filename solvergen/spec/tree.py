@@ -30,7 +30,7 @@ from ruamel.yaml.events import (
 from solvergen.errors import CompilerBug, Diagnostic, Location
 from solvergen.spec.characters import first_refused, refusal
 from solvergen.spec.core_schema import Value, resolve
-from solvergen.spec.limits import MAX_DEPTH, MAX_VALUES
+from solvergen.spec.limits import MAX_DEPTH, MAX_TEXT, MAX_VALUES
 from solvergen.spec.positions import align
 from solvergen.spec.source import Source, Text
 
@@ -157,7 +157,12 @@ class _Builder:
         start, end = event.start_mark, event.end_mark
         style = event.style or None
         raw = self.text[start.index : end.index]
-        positions = align(event.value, raw, start.line + 1, start.column + 1, style)
+        if len(event.value) > MAX_TEXT:  # will be refused, so there is nothing to point at in it
+            positions: tuple[tuple[int, int], ...] = ((start.line + 1, start.column + 1),) * (
+                len(event.value) + 1
+            )
+        else:
+            positions = align(event.value, raw, start.line + 1, start.column + 1, style)
         place = self.source.span(*positions[0], *positions[-1])
         text = Text(event.value, place, self.source, positions)
         refused = first_refused(event.value)  # only an escape can have brought one here
@@ -316,7 +321,7 @@ def _syntax_hint(problem: str, written: str, column: int) -> str | None:
         return "YAML is indented with spaces; there is a tab in this line"
     if "mapping values are not allowed" in problem:
         return "a text with ': ' in it needs quotes, and keys of one mapping begin in the same column"
-    if "chomping or indentation" in problem:
+    if "indentation indicator" in problem:
         return "a text that begins with | or > needs quotes"
     if "cannot start any token" in problem:
         return "put the text in quotes"

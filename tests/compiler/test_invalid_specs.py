@@ -47,7 +47,9 @@ def test_says_exactly_what_is_wrong(path):
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     wanted = [item for file in files for item in expected(file)]
     found = findings(path)
-    places = [(Path(d.location.file).name, d.code, str(d.location.line), str(d.location.column)) for d in found]
+    places = [
+        (Path(d.location.file).name, d.code, str(d.location.line), str(d.location.column)) for d in found
+    ]
     assert sorted(places) == sorted(wanted), "\n".join(f"{d.location} {d.code} {d.message}" for d in found)
     assert path.name[:5] in {code for _, code, _, _ in wanted}
 
@@ -59,7 +61,8 @@ def test_shows_the_line_and_covers_something_in_it(path):
         line = lines[diagnostic.location.line - 1].decode("utf-8", errors="replace")
         place = diagnostic.location
         assert 1 <= place.column < place.end_column <= max(len(line), 1) + 1
-        assert diagnostic.message and not diagnostic.message.endswith(".")
+        assert diagnostic.message
+        assert not diagnostic.message.endswith(".")
         assert "\n" not in diagnostic.message
         # Only a file that isn't text has no line to show.
         assert diagnostic.source == line or diagnostic.code == "SG002"

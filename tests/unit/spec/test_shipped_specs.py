@@ -1,0 +1,86 @@
+"""The specs that come along: what they call things, and the choices that they document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from solvergen.spec.names import PREDECLARED
+from solvergen.spec.reader import read_specs
+
+ROOT = Path(__file__).parents[3]
+SPECS = {spec.name: spec for spec in read_specs(ROOT / "specs")}
+
+CLASSES = {
+    "adam": "Adam",
+    "caffe_adadelta": "CaffeAdaDelta",
+    "caffe_adagrad": "CaffeAdaGrad",
+    "caffe_adam": "CaffeAdam",
+    "caffe_nesterov": "CaffeNesterov",
+    "caffe_rmsprop": "CaffeRMSProp",
+    "caffe_sgd": "CaffeSGD",
+    "lion": "Lion",
+    "sgd": "SGD",
+}
+
+
+def defaults(name):
+    return {h.name: h.default for h in SPECS[name].hyperparameters}
+
+
+def test_the_first_nine():
+    assert {name: SPECS[name].class_name for name in CLASSES} == CLASSES
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_says_what_a_reader_needs(name):
+    spec = SPECS[name]
+    assert Path(spec.path).stem == name
+    assert spec.summary.endswith(".")
+    assert spec.references
+    assert len(spec.conventions) >= 2
+    assert all(h.doc for h in spec.hyperparameters)
+    assert all(o.doc for o in spec.options)
+    assert all(s.doc for s in spec.state)
+    assert spec.hyperparameters[0].name == "lr"
+    names = [x.name for group in (spec.hyperparameters, spec.options, spec.state) for x in group]
+    assert len(names) == len({name.lower() for name in names} - set(PREDECLARED))
+
+
+def test_caffe_s_names_and_defaults():
+    """As in caffe.proto; momentum and weight_decay have none there, so they are 0 (base_lr too)."""
+    decay = {"lr": 0.01, "weight_decay": 0.0}
+    assert defaults("caffe_sgd") == {**decay, "momentum": 0.0}
+    assert defaults("caffe_nesterov") == {**decay, "momentum": 0.0}
+    assert defaults("caffe_adagrad") == {**decay, "delta": 1e-8}
+    assert defaults("caffe_rmsprop") == {**decay, "rms_decay": 0.99, "delta": 1e-8}
+    assert defaults("caffe_adadelta") == {**decay, "momentum": 0.0, "delta": 1e-8}
+    assert defaults("caffe_adam") == {**decay, "momentum": 0.0, "momentum2": 0.999, "delta": 1e-8}
+    for name in CLASSES:
+        if name.startswith("caffe_"):
+            assert [(o.name, o.default) for o in SPECS[name].options] == [("l1", False)]
+
+
+def test_state_is_in_the_order_of_caffe_s_snapshots():
+    one, two = ["history"], ["history", "history2"]
+    for name, states in {
+        "sgd": one,
+        "nesterov": one,
+        "adagrad": one,
+        "rmsprop": one,
+        "adadelta": two,
+        "adam": two,
+    }.items():
+        spec = SPECS[f"caffe_{name}"]
+        assert [s.name for s in spec.state] == states
+        assert all(s.init == 0 and s.shape == "param" and s.when is None for s in spec.state)
+
+
+def test_torch_s_names_and_defaults():
+    assert defaults("sgd") == {"lr": 1e-3, "momentum": 0, "dampening": 0, "weight_decay": 0}
+    assert defaults("adam") == {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0}
+    assert [s.name for s in SPECS["sgd"].state] == ["momentum_buffer"]
+    assert [s.name for s in SPECS["adam"].state] == ["exp_avg", "exp_avg_sq", "max_exp_avg_sq"]
+    assert defaults("lion") == {"lr": 1e-4, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0}
+    assert [s.name for s in SPECS["lion"].state] == ["exp_avg"]
