@@ -198,12 +198,21 @@ def _seen(what: str, array: Any) -> cupy.ndarray:
         raise ArrayError(f"{named}, not a cupy.ndarray; pass {advice}")
     try:
         if hasattr(array, "__dlpack__"):
-            return cupy.from_dlpack(array, copy=False)
+            return _from_dlpack(array)
         if hasattr(array, "__cuda_array_interface__"):
             return cupy.asarray(array)
     except Exception as problem:  # whatever the exporting library raises: it says why it won't share
         raise ArrayError(f"{named}, whose memory CuPy can't share: {problem}") from problem
     raise ArrayError(f"{named}, which shares no GPU memory (neither DLPack nor __cuda_array_interface__)")
+
+
+def _from_dlpack(array: object) -> cupy.ndarray:
+    import cupy
+
+    try:
+        return cupy.from_dlpack(array, copy=False)
+    except TypeError:  # an exporter from before DLPack knew copies, which therefore makes none
+        return cupy.from_dlpack(array)
 
 
 def _is_read_only(array: object) -> bool:

@@ -140,6 +140,39 @@ def test_parameters_that_cannot_be_updated(array: Any, why: str, backend: CudaBa
         backend.adopt("w", array())
 
 
+@pytest.mark.parametrize("knows_copies", [True, False])
+def test_tensors_of_other_libraries_are_taken_by_dlpack(
+    knows_copies: bool, backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exchange itself needs a driver: here CuPy's side of it is played."""
+
+    class Tensor:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __dlpack__(self) -> None: ...
+
+    def from_dlpack(tensor: Tensor, **keywords: Any) -> Any:
+        if keywords and not knows_copies:
+            raise TypeError("unexpected keyword argument 'copy'")
+        assert keywords == ({"copy": False} if knows_copies else {})
+        return tensor.array
+
+    monkeypatch.setattr(cupy, "from_dlpack", from_dlpack)
+    host, gradient = np.ones(9, np.float32), np.full(9, 0.5, np.float32)
+    param = on_gpu(host)
+    ours = generated.Adam([Tensor(param)], backend=backend)
+    for _ in range(3):
+        ours.step([Tensor(on_gpu(gradient))])
+    wanted = [host]
+    reference = generated.Adam(wanted, backend="numpy")
+    for _ in range(3):
+        reference.step([gradient])
+    assert (bits_of(elements(param)) == bits_of(host)).all()
+    with pytest.raises(ArrayError, match="shape"):
+        ours.step([Tensor(on_gpu(gradient[:3]))])
+
+
 @pytest.mark.parametrize(
     ("gradient", "why"),
     [
