@@ -215,3 +215,26 @@ def test_sgd_reads_as_it_is_written(tmp_path):
     param, _ = stepped(cls, X, G, backend="numpy")
     with np.errstate(all="ignore"):
         assert_same_bits(param, X - F(0.1) * G)
+
+
+@pytest.mark.parametrize(
+    ("expression", "factor", "summand"),
+    [
+        ("tanh(2)*grad", math.tanh(2), 0.0),
+        ("exp(-3)*grad", math.exp(-3), 0.0),
+        ("log(660)*grad", math.log(660), 0.0),
+        ("3**lr*grad + tanh(-14)", 3**0.5, math.tanh(-14)),
+    ],
+)
+def test_functions_of_whole_literals(expression, factor, summand, tmp_path):
+    cls = rule(
+        tmp_path,
+        f"out = {expression}\nparam = param - lr*out",
+        hyperparameters="lr: {default: 0.5}",
+        state="out: {init: 0}",
+    )
+    out = agreed(cls, X, G)[1]["out"]
+    with np.errstate(all="ignore"):
+        want = F(factor) * G + F(summand)
+    ordinary = np.isfinite(want) & (np.abs(want) > 1e-30)
+    assert np.allclose(out[ordinary], want[ordinary], rtol=1e-6)
