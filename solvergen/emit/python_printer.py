@@ -69,6 +69,10 @@ class PythonPrinter:
         """``e`` where nothing beside it makes NumPy round a scalar: rounded explicitly."""
         return f"{self.real}({self.text(e.operand)})" if isinstance(e, Round) else self.text(e)
 
+    def value(self, e: Expression) -> str:
+        """``e`` as something to assign: a whole number is a float from here on."""
+        return python_number(e, as_float=True) if isinstance(e, Number) else self.element(e)
+
     def helper(self, name: str) -> str:
         """The local name of a helper, which is thereby imported."""
         self.helpers.setdefault(name)
@@ -123,7 +127,13 @@ class PythonPrinter:
         return f"{sides[0]} {e.op} {sides[1]}", level
 
     def _operand(self, e: Expression, parent: Expression) -> str:
-        """An argument of a helper; a rounded scalar next to an element needs no more."""
+        """An argument of a helper; a rounded scalar next to an element needs no more.
+
+        Among scalars whole numbers are floats, so that no result is a Python int, whose arithmetic
+        is another.
+        """
+        if isinstance(e, Number):
+            return python_number(e, as_float=True)
         beside = any(o is not e and not isinstance(o, Round) for o in parent.operands)
         return self.text(e) if beside else self.element(e)
 
@@ -149,14 +159,16 @@ class PythonPrinter:
         if e.function in OF_THE_LIBRARY:
             name = OF_THE_LIBRARY[e.function]
             self.functions.setdefault(name)
-            return f"{self.aliases.get(name, name)}({', '.join(self.element(a) for a in e.args)})", _ATOM
+            return f"{self.aliases.get(name, name)}({', '.join(self.value(a) for a in e.args)})", _ATOM
         arguments = [self._operand(a, e) for a in e.args]
+        if e.function == "ipow" and isinstance(e.args[1], Number):
+            arguments[1] = self.text(e.args[1])
         return f"{self.helper(_HELPERS[e.function])}({', '.join(arguments)})", _ATOM
 
     def _choice(self, e: Call, condition: Expression, yes: Expression, no: Expression) -> tuple[str, int]:
         """Python's own choice: the other branch isn't evaluated (it may be a state that isn't there)."""
-        first = self.element(yes) if isinstance(yes, Round) else self._at_least(yes, _OR)
-        second = self.element(no) if isinstance(no, Round) else self._at_least(no, _CONDITIONAL)
+        first = self.value(yes) if isinstance(yes, (Round, Number)) else self._at_least(yes, _OR)
+        second = self.value(no) if isinstance(no, (Round, Number)) else self._at_least(no, _CONDITIONAL)
         return f"{first} if {self._at_least(condition, _OR)} else {second}", _CONDITIONAL
 
 

@@ -13,7 +13,6 @@ from solvergen.emit.python_printer import OF_THE_LIBRARY, PythonPrinter
 from solvergen.emit.render import render
 from solvergen.emit.unit import Unit
 from solvergen.ir.guards import Guard
-from solvergen.ir.nodes import Round
 from solvergen.ir.program import Assign, Role
 
 HELPERS = (
@@ -84,9 +83,5 @@ def reference_text(unit: Unit) -> str:
 
 
 def _value(statement: Assign, role: Role, printer: PythonPrinter, rounded: str) -> str:
-    alone = (
-        printer.element(statement.value)
-        if isinstance(statement.value, Round)
-        else printer.text(statement.value)
-    )
+    alone = printer.value(statement.value)
     return f"{rounded}({alone})" if role is Role.PARAM else alone

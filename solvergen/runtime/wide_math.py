@@ -17,7 +17,7 @@ def widened(*arguments: Any) -> tuple[Any, ...]:
     Python floats are scalars of float64 already, and their result is a Python float; beside an
     array they are rounded to its type first, as everywhere.
     """
-    arrays = [a for a in arguments if not isinstance(a, float)]
+    arrays = [a for a in arguments if not isinstance(a, (float, int))]
     if not arrays:
         return (*(np.float64(a) for a in arguments), float)
     real = np.result_type(*arrays)
