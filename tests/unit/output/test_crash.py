@@ -91,7 +91,7 @@ def test_two_builds_killed_one_after_the_other_are_repaired(tmp_path: Path) -> N
             assert content(again) == expected(NEXT)
             shutil.rmtree(again)
             second += 1
-        first += 3
+        first += 4
 
 
 def build_repeatedly(folder: Path, tree: dict[str, str], times: int) -> None:

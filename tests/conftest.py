@@ -1,0 +1,19 @@
+"""What holds for all tests: how Hypothesis draws."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no reason to fail. In CI the same examples are drawn at every run, so that a change is
+# judged by what it changes; elsewhere new ones are.
+settings.register_profile(
+    "solvergen",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("solvergen")
