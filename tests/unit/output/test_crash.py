@@ -24,6 +24,12 @@ OTHER = {"__init__.py": "a3\n", "adam/__init__.py": "b\n", "sgd/__init__.py": "c
 OPERATIONS = [(os, "replace"), (os, "unlink"), (os, "rmdir"), (os, "mkdir"), (os, "fsync")]
 
 
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process, unlike a power cut, loses nothing that it wrote: flushing is counted, not done."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
 def killed_at(step: int, folder: Path, tree: dict[str, str]) -> bool:
     """Build in a child process that dies before its ``step``-th operation; whether it got that far."""
     child = os.fork()
@@ -91,7 +97,7 @@ def test_two_builds_killed_one_after_the_other_are_repaired(tmp_path: Path) -> N
             assert content(again) == expected(NEXT)
             shutil.rmtree(again)
             second += 1
-        first += 4
+        first += 2
 
 
 def build_repeatedly(folder: Path, tree: dict[str, str], times: int) -> None:
