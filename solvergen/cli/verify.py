@@ -37,9 +37,7 @@ def verify(
         ),
     ] = None,
     examples: Annotated[int, typer.Option("--examples", "-n", min=1, help="Runs to draw for each.")] = 100,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Draw the same runs again.", show_default=False)
-    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed draws other runs.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Hold the backends to the bits of each rule.
