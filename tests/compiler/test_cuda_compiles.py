@@ -10,6 +10,7 @@ import pytest
 
 import generated
 from solvergen.runtime.cuda import nvrtc
+from solvergen.runtime.cuda.cache import build
 from solvergen.runtime.cuda.kernels import update_defines
 from solvergen.runtime.cuda.tables import THREADS
 from solvergen.runtime.definition import Definition
@@ -48,7 +49,7 @@ def check(
     """Everything that can be said about one kernel without running it."""
     definition = DEFINITIONS[name]
     text = text_of(definition)
-    compiled = compiler.compile(text, f"sm_{capability}", update_defines(*mix, options))
+    compiled = build(compiler, text, update_defines(*mix, options), f"sm_{capability}")
     where = f"{name} {options} {mix} sm_{capability} {compiler}"
     (kernel,) = compiled.resources
     assert kernel.name == "sg_kernel"

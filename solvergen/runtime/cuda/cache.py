@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 
 from solvergen.runtime.cache_folder import open_cache
-from solvergen.runtime.cuda.nvrtc import FLAGS, Compiler
+from solvergen.runtime.cuda.nvrtc import FLAGS, Compiled, Compiler
 
-FORMAT = 1
+FORMAT = 2
 """Part of every key; raised when what is stored under a key changes its meaning."""
 
 
@@ -17,6 +17,23 @@ def key_of(text: str, defines: Mapping[str, int], architecture: str, version: tu
     """A digest of everything that decides the compiled code."""
     content = json.dumps([FORMAT, text, sorted(defines.items()), architecture, version, FLAGS])
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+def build(compiler: Compiler, text: str, defines: Mapping[str, int], architecture: str) -> Compiled:
+    """Compile without spills: a compiler that would rather spill than fit fewer threads is told not to mind.
+
+    Raises:
+        KernelBuildError: it doesn't compile.
+    """
+    usual = compiler.compile(text, architecture, defines)
+    if not _spilled(usual):
+        return usual
+    relaxed = compiler.compile(text, architecture, {**defines, "SG_MIN_BLOCKS": 1})
+    return min(usual, relaxed, key=_spilled)
+
+
+def _spilled(result: Compiled) -> int:
+    return sum(kernel.spill_stores + kernel.spill_loads for kernel in result.resources)
 
 
 def compiled(compiler: Compiler, text: str, defines: Mapping[str, int], architecture: str) -> bytes:
@@ -30,6 +47,6 @@ def compiled(compiler: Compiler, text: str, defines: Mapping[str, int], architec
     suffix = ".cubin" if architecture.startswith("sm_") else ".ptx"
     image = folder.load(key, suffix)
     if image is None:
-        image = compiler.compile(text, architecture, defines).image
+        image = build(compiler, text, defines, architecture).image
         folder.store(key, image, suffix)
     return image

@@ -9,7 +9,7 @@ import pytest
 
 from solvergen.errors import BackendUnavailable, KernelBuildError
 from solvergen.runtime.cuda import nvrtc
-from solvergen.runtime.cuda.cache import compiled, key_of
+from solvergen.runtime.cuda.cache import build, compiled, key_of
 
 INSTALLED = nvrtc.installed()
 
@@ -167,6 +167,30 @@ class TestCache:
         first = compiled(compiler, KERNEL, {"SG_A": 1}, "sm_90")
         monkeypatch.setattr(nvrtc.Nvrtc, "compile", None)
         assert compiled(compiler, KERNEL, {"SG_A": 1}, "sm_90") == first
+
+    def test_a_kernel_that_would_spill_is_given_the_registers_that_it_needs(
+        self, compiler: nvrtc.Nvrtc, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        body = "".join(f"float v{i} = x[{i} * n]; " for i in range(64))
+        body += "__syncthreads(); " + "".join(f"x[{i} * n + 1] = v{i} * v{63 - i}; " for i in range(64))
+        text = (
+            "#ifndef SG_MIN_BLOCKS\n#define SG_MIN_BLOCKS 6\n#endif\n"
+            'extern "C" __global__ void __launch_bounds__(256, SG_MIN_BLOCKS) '
+            f"sg_kernel(float *x, int n) {{ {body} }}"
+        )
+        assert compiler.compile(text, "sm_80").resources[0].spill_stores > 0
+        assert build(compiler, text, {}, "sm_80").resources[0].spill_stores == 0
+        monkeypatch.setattr(
+            nvrtc.Nvrtc, "compile", lambda *_: pytest.fail("not asked twice") if calls else once(*_)
+        )
+        calls: list[int] = []
+        plain = nvrtc.Compiled(b"", "cubin", "sm_80", "", "", ())
+
+        def once(*_: object) -> nvrtc.Compiled:
+            calls.append(1)
+            return plain
+
+        assert build(compiler, KERNEL, {}, "sm_80") is plain
 
     def test_every_part_of_the_key_matters(self) -> None:
         base = (KERNEL, {"SG_A": 1}, "sm_90", (12, 9))
