@@ -55,7 +55,7 @@ def select(optimizers: Optimizers, names: Sequence[str]) -> Optimizers:
     return dict(sorted(chosen.items()))
 
 
-_built = 0
+_imported = 0
 
 
 @contextmanager
@@ -68,10 +68,16 @@ def built_from(specs: Sequence[str | os.PathLike[str]]) -> Iterator[Optimizers]:
     # Only here, so that verifying a package needs nothing of the compile half.
     from solvergen import compiler
 
-    global _built
-    _built += 1
-    name = f"solvergen_verify_{_built}"
-    artifacts = compiler.build(specs).artifacts
+    with imported(compiler.build(specs).artifacts) as optimizers:
+        yield optimizers
+
+
+@contextmanager
+def imported(artifacts: Mapping[str, str]) -> Iterator[Optimizers]:
+    """The optimizers of a package given as texts by relative path, written to a temporary folder."""
+    global _imported
+    _imported += 1
+    name = f"solvergen_verify_{_imported}"
     with tempfile.TemporaryDirectory(prefix="solvergen-verify-") as folder:
         for path, text in artifacts.items():
             target = Path(folder, path)

@@ -14,7 +14,7 @@ import numpy as np
 
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
-from solvergen.verify.example import Example
+from solvergen.verify.example import Example, Tensor
 from solvergen.verify.trace import Moment, Trace
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -28,9 +28,10 @@ class _Tensor:
         definition: Definition,
         options: Mapping[str, bool],
         hyperparameters: Mapping[str, float],
-        param: Array,
+        drawn: Tensor,
         start: int,
     ) -> None:
+        param = drawn.param
         self.definition = definition
         self.options = options
         self.param = param.copy()
@@ -45,7 +46,9 @@ class _Tensor:
             if state.name not in active:
                 continue
             if state.shape == "scalar":
-                self.scalars[state.name] = float(value)
+                self.scalars[state.name] = float(drawn.scalars.get(state.name, value))
+            elif state.name in drawn.arrays:
+                self.arrays[state.name] = drawn.arrays[state.name]
             elif value == "param":
                 self.arrays[state.name] = param.astype(self.real)
             else:
@@ -122,7 +125,7 @@ def _make(definition: Definition, example: Example, index: int) -> _Tensor:
     derived = definition.options_of(**given)
     options = {n: derived[n] if value is None else value for n, value in group.options.items()}
     values = _effective(definition, given, group.multipliers)
-    return _Tensor(definition, options, values, drawn.param, example.start)
+    return _Tensor(definition, options, values, drawn, example.start)
 
 
 def _is_finite(gradient: Array) -> bool:
@@ -133,7 +136,7 @@ def _moment(example: Example, tensors: Sequence[_Tensor], outcome: str) -> Momen
     """What there is now. Arrays are never changed in place here, so they need no copies."""
     names = [tensor.name for tensor in example.tensors]
     buffers = [
-        {"param": t.param, **{name: a for name, a in t.arrays.items() if a is not None}} for t in tensors
+        {**{name: a for name, a in t.arrays.items() if a is not None}, "param": t.param} for t in tensors
     ]
     scalars = [{name: s for name, s in t.scalars.items() if s is not None} for t in tensors]
     return Moment(

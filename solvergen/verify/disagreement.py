@@ -54,6 +54,9 @@ class Disagreement:
             return " (signs of zero differ)"
         return f" ({d.ulps} ulp)" if d.ulps < 10**6 else f" ({d.ulps:.3e} ulp)"
 
+    def __str__(self) -> str:
+        return self.describe()
+
     def describe(self) -> str:
         """The whole finding over several lines: the first difference, and all that leads to it."""
         lines = [f"{self.optimizer} ({self.spec}) on backend {self.backend} is not its rule:", ""]
@@ -100,6 +103,10 @@ class Disagreement:
             if tensor.offset:
                 text += f", {tensor.offset} elements into its memory"
             lines.append(f"{text}{self._contents(tensor, tensor.param)}")
+            for name, array in tensor.arrays.items():
+                lines.append(f"tensor {tensor.name}: {name} begins{self._contents(tensor, array)}")
+            for name, value in tensor.scalars.items():
+                lines.append(f"tensor {tensor.name}: {name} begins = {value!r}")
         return lines
 
     def _step_lines(self) -> list[str]:

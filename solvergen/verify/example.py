@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,16 @@ class Tensor:
     """A parameter before the first step.
 
     ``offset``: elements that lie before it in its memory, so that its address need not be aligned for
-    vectors. ``group``: index of the parameter group that it belongs to.
+    vectors. ``group``: index of the parameter group that it belongs to. ``arrays`` and ``scalars``: states
+    that are loaded before the first step, by name; those left out begin as the rule says.
     """
 
     name: str
     param: Array
     offset: int
     group: int
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    scalars: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,7 +59,7 @@ class Step:
     hyperparameters: tuple[Mapping[str, float], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Example:
     """A whole run.
 
@@ -71,3 +74,7 @@ class Example:
     start: int = 0
     nonfinite: str = "propagate"
     reuse: bool = False
+
+    def __repr__(self) -> str:
+        # Short, since Hypothesis shows examples and arrays may be large; see Disagreement.describe.
+        return f"<example: {len(self.tensors)} tensors, {len(self.groups)} groups, {len(self.steps)} steps>"

@@ -36,7 +36,7 @@ def verify_all(
     backends: Sequence[str | Backend] = NAMES,
     *,
     examples: int = EXAMPLES,
-    seed: int | None = None,
+    seed: int = 0,
     progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Report:
     """Hold every optimizer on every backend to the bits of its rule.
@@ -84,7 +84,7 @@ def _row(
     optimizer: type[Optimizer],
     backend: Backend,
     examples: int,
-    seed: int | None,
+    seed: int,
     tell: Callable[[int], None],
 ) -> Row:
     started = time.perf_counter()

@@ -16,8 +16,9 @@ from solvergen.verify.trace import Moment, Trace
 
 HostArray = np.ndarray[Any, np.dtype[Any]]
 
-MARGIN = 8
-"""Elements behind an array in its memory. They, and those before it, must stay as they are."""
+MARGIN = 32
+"""Elements before (besides its offset) and behind an array in its memory, which must stay as they are. A
+whole number of vectors in every type, so that the offset alone decides about alignment."""
 
 
 class _Placed:
@@ -26,27 +27,24 @@ class _Placed:
     def __init__(self, memory: Memory, what: str, contents: HostArray, offset: int) -> None:
         self._memory = memory
         self._what = what
-        self._offset = offset
-        self._size = contents.size
-        host = np.zeros(offset + contents.size + MARGIN, contents.dtype)
+        self._place = slice(MARGIN + offset, MARGIN + offset + contents.size)
+        host = np.zeros(self._place.stop + MARGIN, contents.dtype)
         host.view(np.uint8)[:] = 0xA5  # in every type a number that no rule is likely to leave there
-        host[offset : offset + contents.size] = contents.reshape(-1)
+        host[self._place] = contents.reshape(-1)
         self._host = host
         self._whole = memory.put(host)
-        self.array = self._whole[offset : offset + contents.size].reshape(contents.shape)
+        self.array = self._whole[self._place].reshape(contents.shape)
 
     def rewrite(self, contents: HostArray) -> None:
         """Put other contents of the same shape and dtype in the same place."""
-        self._host[self._offset : self._offset + self._size] = contents.reshape(-1)
+        self._host[self._place] = contents.reshape(-1)
         self._memory.write(self.array, contents)
 
     def check_margins(self, step: int) -> HostArray:
         """Raise StrayWrite unless everything around the array is untouched; returns all of the memory."""
         now = self._memory.get(self._whole)
-        for name, part in (
-            ("before", slice(0, self._offset)),
-            ("behind", slice(self._offset + self._size, None)),
-        ):
+        around = (("before", slice(0, self._place.start)), ("behind", slice(self._place.stop, None)))
+        for name, part in around:
             if now[part].tobytes() != self._host[part].tobytes():
                 raise StrayWrite(f"step {step} wrote {name} {self._what}")
         return now
@@ -68,8 +66,8 @@ def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace
         _Placed(memory, f"parameter {tensor.name}", tensor.param, tensor.offset) for tensor in example.tensors
     ]
     made = _make(optimizer, backend, example, params)
-    if example.start:
-        made.load_state_dict(_with_count(made.state_dict(), example.start))
+    if example.start or any(tensor.arrays or tensor.scalars for tensor in example.tensors):
+        made.load_state_dict(_loaded(made.state_dict(), example))
     trace = [_moment(made, memory, example, "made")]
     lying: dict[int, _Placed] = {}
     for number, step in enumerate(example.steps, start=1):
@@ -123,9 +121,17 @@ def _step(made: Optimizer, gradients: Mapping[str, Any]) -> str:
         return "raised"
 
 
-def _with_count(saved: dict[str, Any], count: int) -> dict[str, Any]:
-    """A state dict in which every tensor has been updated ``count`` times."""
-    tensors = {name: {**kept, "t": count} for name, kept in saved["tensors"].items()}
+def _loaded(saved: Mapping[str, Any], example: Example) -> dict[str, Any]:
+    """A state dict with the counts and states that ``example`` begins with."""
+    tensors = dict(saved["tensors"])
+    for tensor in example.tensors:
+        kept = tensors[tensor.name]
+        tensors[tensor.name] = {
+            **kept,
+            "t": example.start,
+            "arrays": {**kept["arrays"], **tensor.arrays},
+            "scalars": {**kept["scalars"], **tensor.scalars},
+        }
     return {**saved, "tensors": tensors}
 
 
@@ -138,8 +144,8 @@ def _moment(made: Optimizer, memory: Memory, example: Example, outcome: str) -> 
     for tensor in example.tensors:
         name = tensor.name
         held = {s: state[s][name] for s in state if name in state[s]}
-        buffers[name] = {"param": memory.get(made.params[name])}
-        buffers[name].update({s: memory.get(a) for s, a in held.items() if s in arrays})
+        buffers[name] = {s: memory.get(a) for s, a in held.items() if s in arrays}
+        buffers[name]["param"] = memory.get(made.params[name])
         scalars[name] = {s: value for s, value in held.items() if s not in arrays}
     return Moment(
         outcome, buffers, scalars, {tensor.name: made.steps[tensor.name] for tensor in example.tensors}

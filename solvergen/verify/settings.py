@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, product
 
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from solvergen.runtime.definition import Definition, Hyperparameter
 Setting = Mapping[str, bool | None]
 """Options as given to the constructor; None leaves a derived one to the definition."""
 
+_DICE = st.integers(0, 3)
 _ORDINARY = (0.0, 0.9, 0.1, 0.5, 0.99, 1.0, 2.0, 0.001, 1e-8, 10.0, -0.5, -1.0, -0.0)
 _EXTREME = (
     5e-324,  # the least double; 0 in float32
@@ -70,6 +72,14 @@ def candidates(hyperparameter: Hyperparameter) -> tuple[float, ...]:
     return tuple(dict.fromkeys(v for v in values if allowed(hyperparameter, v)))
 
 
+@cache
+def exact_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
+    """Zero and powers of two of the range; the default if there is none of these."""
+    numbers = (1.0, 0.5, 2.0, 0.0, 0.25, 4.0, 0.125, -1.0, -0.5)
+    return st.sampled_from([v for v in numbers if allowed(hyperparameter, v)] or [hyperparameter.default])
+
+
+@cache
 def values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
     """Values of the range: the default, round, extreme, at the edges, and any. Shrinks to the default."""
     h = hyperparameter
@@ -109,6 +119,10 @@ class Space:
         """The options in force, derived ones decided."""
         derived = self.definition.options_of(**hyperparameters)
         return {name: derived[name] if value is None else value for name, value in setting.items()}
+
+    def in_range(self, hyperparameters: Mapping[str, float]) -> bool:
+        """Whether every value is one of its hyperparameter's range."""
+        return all(allowed(h, hyperparameters[h.name]) for h in self.definition.hyperparameters)
 
     def accepts(
         self,
@@ -180,10 +194,14 @@ def hyperparameters_near(
     ``fixed``: see ``Space.accepts``.
     """
     chosen = dict(base)
+    # With powers of two and zeros for all of them, products are exact: ties in rounding and equal
+    # operands of comparisons, which are rare otherwise, come of it.
+    exact = draw(_DICE) == 3
     for hyperparameter in space.definition.hyperparameters:
-        if draw(st.integers(0, 3)) == 0:
+        if draw(_DICE) == 0:
             continue
-        moved = {**chosen, hyperparameter.name: draw(values(hyperparameter))}
+        strategy = exact_values(hyperparameter) if exact else values(hyperparameter)
+        moved = {**chosen, hyperparameter.name: draw(strategy)}
         if space.accepts(setting, moved, fixed):
             chosen = moved
     return chosen

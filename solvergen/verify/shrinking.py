@@ -1,13 +1,15 @@
-"""Make a finding smaller where Hypothesis can't.
+"""Make a finding smaller.
 
-Hypothesis shrinks what it drew: choices. It doesn't know that rules are elementwise, so that one element
-of one tensor nearly always shows the same fault. Here an example is cut down as data: each cut is kept if
-the backend still differs from the rule.
+Hypothesis would shrink what it drew, choices; but it doesn't know that rules are elementwise, so that one
+element of one tensor nearly always shows the same fault. So an example is cut down as data: each cut is
+kept if the backend still differs from the rule. Every cut makes something smaller that can't grow again
+(steps, tensors, settings away from their defaults, elements, significant bits), so this comes to an end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,31 +17,52 @@ import numpy as np
 
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.example import Example, Step
+from solvergen.verify.settings import Space
 
 HostArray = np.ndarray[Any, np.dtype[Any]]
 Examine = Callable[[Example], Disagreement | None]
+Cut = Callable[[Disagreement, Space], Iterator[Example]]
 
 ROUNDS = 8
-"""At most so often is every cut tried again, since one cut makes room for another."""
+"""At most so often is every kind of cut tried again, since one makes room for another."""
+
+SIZES = (*range(1, 10), 15, 16, 17, 31, 32, 33, 63, 64, 65)
+"""Numbers of elements that are tried first: a fault of heads or tails needs only one more than a vector."""
+
+FEW = 8
+"""In tensors of at most so many elements each one is made simpler by itself."""
 
 
-def shrunk(found: Disagreement, examine: Examine) -> Disagreement:
-    """The smallest disagreement that cutting ``found`` leads to. ``examine`` runs an example."""
+def shrunk(found: Disagreement, examine: Examine, space: Space) -> Disagreement:
+    """The smallest disagreement that cutting ``found`` leads to.
+
+    ``examine`` runs an example; ``space`` says which settings are valid.
+    """
+    cuts: tuple[Cut, ...] = (
+        _steps,
+        _tensors,
+        _settings,
+        _gradients,
+        _elements,
+        _zeros,
+        _hyperparameters,
+        _bits,
+    )
     for _ in range(ROUNDS):
         before = found
-        for cut in (_steps, _tensors, _settings, _gradients, _elements, _zeros):
-            found = _try_all(found, cut, examine)
+        for cut in cuts:
+            found = _try_all(found, cut, examine, space)
         if found is before:
             break
     return found
 
 
-def _try_all(
-    found: Disagreement, cut: Callable[[Disagreement], Iterator[Example]], examine: Examine
-) -> Disagreement:
+def _try_all(found: Disagreement, cut: Cut, examine: Examine, space: Space) -> Disagreement:
     """Keep taking the first smaller example of one kind that still shows a disagreement."""
     while True:
-        smaller = next((d for e in cut(found) if (d := examine(e)) is not None and _alike(d, found)), None)
+        smaller = next(
+            (d for e in cut(found, space) if (d := examine(e)) is not None and _alike(d, found)), None
+        )
         if smaller is None:
             return found
         found = smaller
@@ -50,7 +73,7 @@ def _alike(one: Disagreement, other: Disagreement) -> bool:
     return (one.difference is None) == (other.difference is None)
 
 
-def _steps(found: Disagreement) -> Iterator[Example]:
+def _steps(found: Disagreement, space: Space) -> Iterator[Example]:
     """Without the steps after the finding, without its first step, without all but the last."""
     example = found.example
     if found.difference is not None and 0 < found.difference.step < len(example.steps):
@@ -61,7 +84,7 @@ def _steps(found: Disagreement) -> Iterator[Example]:
         yield replace(example, steps=example.steps[:-1])
 
 
-def _tensors(found: Disagreement) -> Iterator[Example]:
+def _tensors(found: Disagreement, space: Space) -> Iterator[Example]:
     """Only the tensor of the finding; without one of the others. Groups without tensors go too."""
     example = found.example
     count = len(example.tensors)
@@ -93,7 +116,7 @@ def _keep(example: Example, kept: list[int]) -> Example:
     )
 
 
-def _settings(found: Disagreement) -> Iterator[Example]:
+def _settings(found: Disagreement, space: Space) -> Iterator[Example]:
     """With everything that isn't a number of the rule at its simplest."""
     example = found.example
     if example.start:
@@ -107,6 +130,14 @@ def _settings(found: Disagreement) -> Iterator[Example]:
             left = {k: v for k, v in group.multipliers.items() if k != name}
             yield replace(example, groups=_with(example.groups, i, replace(group, multipliers=left)))
     for i, tensor in enumerate(example.tensors):
+        if tensor.arrays or tensor.scalars:
+            yield replace(example, tensors=_with(example.tensors, i, replace(tensor, arrays={}, scalars={})))
+        for name in tensor.scalars:
+            left = {k: v for k, v in tensor.scalars.items() if k != name}
+            yield replace(example, tensors=_with(example.tensors, i, replace(tensor, scalars=left)))
+        for name in tensor.arrays:
+            others = {k: v for k, v in tensor.arrays.items() if k != name}
+            yield replace(example, tensors=_with(example.tensors, i, replace(tensor, arrays=others)))
         if tensor.offset:
             yield replace(example, tensors=_with(example.tensors, i, replace(tensor, offset=0)))
     for i, step in enumerate(example.steps):
@@ -114,7 +145,7 @@ def _settings(found: Disagreement) -> Iterator[Example]:
             yield replace(example, steps=_with(example.steps, i, replace(step, offset=0)))
 
 
-def _gradients(found: Disagreement) -> Iterator[Example]:
+def _gradients(found: Disagreement, space: Space) -> Iterator[Example]:
     """Without one of the gradients."""
     example = found.example
     for i, step in enumerate(example.steps):
@@ -123,7 +154,7 @@ def _gradients(found: Disagreement) -> Iterator[Example]:
                 yield _with_step(example, i, replace(step, gradients=_with(step.gradients, k, None)))
 
 
-def _elements(found: Disagreement) -> Iterator[Example]:
+def _elements(found: Disagreement, space: Space) -> Iterator[Example]:
     """With fewer elements in a tensor: the one that differs alone, the end from it on, one less."""
     d, example = found.difference, found.example
     for i, tensor in enumerate(example.tensors):
@@ -137,9 +168,9 @@ def _elements(found: Disagreement) -> Iterator[Example]:
                 yield _cut(example, i, slice(0, at + 1))
             if at:
                 yield _cut(example, i, slice(at, size))
-        for part in (size // 2, 1):
-            yield _cut(example, i, slice(0, size - part))
-            yield _cut(example, i, slice(part, size))
+        for kept in (*(n for n in SIZES if n < size), size - size // 2, size - 1):
+            yield _cut(example, i, slice(size - kept, size))
+            yield _cut(example, i, slice(0, kept))
         if len(tensor.shape) > 1:
             yield _cut(example, i, slice(0, size))
 
@@ -158,17 +189,24 @@ def _cut(example: Example, index: int, part: slice) -> Example:
         else replace(step, gradients=_with(step.gradients, index, cut(gradient)))
         for step in example.steps
     ]
-    tensors = _with(example.tensors, index, replace(tensor, param=cut(tensor.param)))
+    fewer = replace(
+        tensor, param=cut(tensor.param), arrays={name: cut(array) for name, array in tensor.arrays.items()}
+    )
+    tensors = _with(example.tensors, index, fewer)
     return replace(example, tensors=tensors, steps=tuple(steps))
 
 
-def _zeros(found: Disagreement) -> Iterator[Example]:
+def _zeros(found: Disagreement, space: Space) -> Iterator[Example]:
     """With zeros for all values of an array but the one that differs; then with zeros altogether."""
     d, example = found.difference, found.example
     for i, tensor in enumerate(example.tensors):
         at = d.index if d is not None and d.tensor == tensor.name else None
         for zeroed in _zeroed(tensor.param, at):
             yield replace(example, tensors=_with(example.tensors, i, replace(tensor, param=zeroed)))
+        for name, array in tensor.arrays.items():
+            for zeroed in _zeroed(array, at):
+                changed = replace(tensor, arrays={**tensor.arrays, name: zeroed})
+                yield replace(example, tensors=_with(example.tensors, i, changed))
         for k, step in enumerate(example.steps):
             gradient = step.gradients[i]
             if gradient is not None:
@@ -195,3 +233,104 @@ def _with(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
 
 def _with_step(example: Example, index: int, step: Step) -> Example:
     return replace(example, steps=_with(example.steps, index, step))
+
+
+def _hyperparameters(found: Disagreement, space: Space) -> Iterator[Example]:
+    """With hyperparameters that don't change on the way, at their defaults, or simpler."""
+    example = found.example
+    defaults = {h.name: float(h.default) for h in space.definition.hyperparameters}
+    whole = {h.name for h in space.definition.hyperparameters if h.integer}
+    for g in range(len(example.groups)):
+        first = example.steps[0].hyperparameters[g]
+        if any(step.hyperparameters[g] != first for step in example.steps):
+            yield from _valid(example, g, [first] * len(example.steps), space)
+        for name, default in defaults.items():
+            held = {step.hyperparameters[g][name] for step in example.steps}
+            if held != {default}:
+                yield from _valid(
+                    example, g, [{**step.hyperparameters[g], name: default} for step in example.steps], space
+                )
+            for value in held - {default}:
+                for simpler in _simpler(value):
+                    if simpler == default or (name in whole and not simpler.is_integer()):
+                        continue
+                    changed = [
+                        {**s.hyperparameters[g], name: simpler}
+                        if s.hyperparameters[g][name] == value
+                        else s.hyperparameters[g]
+                        for s in example.steps
+                    ]
+                    yield from _valid(example, g, changed, space)
+
+
+def _valid(example: Example, g: int, values: list[Mapping[str, float]], space: Space) -> Iterator[Example]:
+    """``example`` with other hyperparameters of a group, step by step, if the optimizer accepts them."""
+    setting = example.groups[g].options
+    options = space.resolved(setting, values[0])
+    if options != space.resolved(setting, example.steps[0].hyperparameters[g]):
+        return
+    if all(space.accepts(setting, v, options) and space.in_range(v) for v in values):
+        steps = tuple(
+            replace(step, hyperparameters=_with(step.hyperparameters, g, value))
+            for step, value in zip(example.steps, values, strict=True)
+        )
+        yield replace(example, steps=steps)
+
+
+def _bits(found: Disagreement, space: Space) -> Iterator[Example]:
+    """With a simpler number in one place of a small array."""
+    example = found.example
+    for i, tensor in enumerate(example.tensors):
+        if not 0 < tensor.param.size <= FEW:
+            continue
+        for changed in _simplified(tensor.param):
+            yield replace(example, tensors=_with(example.tensors, i, replace(tensor, param=changed)))
+        for name, array in tensor.arrays.items():
+            for changed in _simplified(array):
+                arrays = {**tensor.arrays, name: changed}
+                yield replace(example, tensors=_with(example.tensors, i, replace(tensor, arrays=arrays)))
+        for k, step in enumerate(example.steps):
+            gradient = step.gradients[i]
+            if gradient is not None:
+                for changed in _simplified(gradient):
+                    yield _with_step(example, k, replace(step, gradients=_with(step.gradients, i, changed)))
+
+
+def _simplified(array: HostArray) -> Iterator[HostArray]:
+    """``array`` with one element made simpler."""
+    flat = array.reshape(-1)
+    for at in range(flat.size):
+        value = float(flat[at])
+        for simpler in _simpler(value):
+            changed = flat.copy()
+            with np.errstate(all="ignore"):
+                changed[at] = np.float64(simpler).astype(array.dtype)
+            if _complexity(float(changed[at])) < _complexity(value):
+                yield changed.reshape(array.shape)
+
+
+def _complexity(value: float) -> tuple[int, int, int]:
+    """How much it takes to write a number down: by kind, significant bits, exponent and sign."""
+    if value == 0:
+        return (0, 0, int(math.copysign(1.0, value) < 0))
+    if not math.isfinite(value):
+        return (2, int(value != value), int(value < 0))
+    mantissa, exponent = math.frexp(abs(value))
+    bits = 53 - ((int(mantissa * 2**53) & -int(mantissa * 2**53)).bit_length() - 1)
+    return (1, bits * 64 + abs(exponent - 1), int(value < 0))
+
+
+def _simpler(value: float) -> Iterator[float]:
+    """Numbers that are simpler than ``value`` and may show the same, the simplest first."""
+    near = [0.0, 1.0, -1.0, 2.0, 3.0]
+    if math.isfinite(value) and value != 0:
+        near.append(-value)
+        mantissa, exponent = math.frexp(value)
+        # Fewer significant bits, then an exponent nearer to that of 1.
+        for kept in (1, 2, 4, 8, 12, 24, 32):
+            near.append(math.ldexp(math.trunc(mantissa * 2.0**kept) / 2.0**kept, exponent))
+        for nearer in (1, exponent // 2, exponent - 1 if exponent > 1 else exponent + 1):
+            near.append(math.ldexp(mantissa, nearer))
+    for number in near:
+        if _complexity(number) < _complexity(value):
+            yield number

@@ -6,12 +6,14 @@ drawn. Each strategy shrinks towards one tensor of one element, float32, zeros, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.dtypes import compute_dtype
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
@@ -31,25 +33,37 @@ STARTS = (0, 1, 9, 2**24 - 1, 2**24, 2**31 - 1, 2**53 - 8)
 """Counts of updates before the first step, with those at which a float32 or an int32 would lose count."""
 
 
-def sizes(most: int) -> st.SearchStrategy[int]:
-    """Numbers of elements: few, about the vector widths, any below 200, and about the chunk sizes."""
-    near_widths = tuple(w + d for w in VECTOR_WIDTHS for d in (0, -1, 1) if w + d <= most)
-    near_chunks = tuple(c + d for c in CHUNKS for d in (0, -1, 1) if c + d <= most)
-    few = st.sampled_from(tuple(n for n in (1, 0, 2, 3, 5) if n <= most))
-    some = st.integers(0, min(200, most))
-    # Large ones are one draw in twenty: they cost time, and what they show, one of them shows.
-    kinds = [few] * 7 + [st.sampled_from(near_widths or (1,))] * 8 + [some] * 4
-    if near_chunks:
-        kinds.append(st.sampled_from(near_chunks))
-    return st.integers(0, len(kinds) - 1).flatmap(lambda kind: kinds[kind])
+_SIZES = st.sampled_from(
+    (
+        *(1, 0, 2, 3, 5) * 8,
+        *[w + d for w in VECTOR_WIDTHS for d in (0, -1, 1)] * 3,
+        *range(66, 200, 7),
+        *(c + d for c in CHUNKS for d in (-1, 1)),
+    )
+)
+"""Numbers of elements: few, about the vector widths, more, and (one in ten) about the chunk sizes."""
+_OFFSETS = st.sampled_from((0, 0, 1, 2, 3, 5, 8))
+_GROUPS = st.sampled_from((1, 1, 1, 2, 3))
+_MULTIPLIER = st.sampled_from(MULTIPLIERS)
+_HALVES = st.sampled_from(("float32", "bfloat16", "float16"))
+_STARTS = st.sampled_from((0, 0, 0, 0, *STARTS[1:]))
+_POLICIES = st.sampled_from(("propagate",) * 6 + ("skip", "raise"))
+_EMPTY = st.sampled_from(((0,), (0, 3), (2, 0, 2)))
+_SCALAR_STATES = st.floats(0.0, 2.0)
+_DICE = {n: st.integers(0, n - 1) for n in (2, 3, 5, 6, 20)}
+
+
+def _one_in(draw: st.DrawFn, n: int) -> bool:
+    """True in one of ``n`` draws. Shrinks to False."""
+    return draw(_DICE[n]) == n - 1
 
 
 @st.composite
 def shapes(draw: st.DrawFn, most: int) -> tuple[int, ...]:
     """Shapes of at most ``most`` elements: without dimensions, empty, and up to three dimensions."""
-    size = draw(sizes(most))
+    size = min(draw(_SIZES), most)
     if size == 0:
-        return draw(st.sampled_from(((0,), (0, 3), (2, 0, 2))))
+        return draw(_EMPTY)
     divisor = next((d for d in (2, 3, 5) if size % d == 0), None)
     forms: list[tuple[int, ...]] = [(size,)]
     if size == 1:
@@ -63,44 +77,76 @@ def shapes(draw: st.DrawFn, most: int) -> tuple[int, ...]:
 @st.composite
 def _groups(draw: st.DrawFn, space: Space) -> tuple[tuple[Group, ...], list[dict[str, float]]]:
     """The groups, and the hyperparameters that each begins with."""
-    factors = {
-        factor: st.sampled_from(MULTIPLIERS)
+    factors = [
+        factor
         for factor, name in (("lr_mult", "lr"), ("decay_mult", "weight_decay"))
         if name in space.definition.hyperparameter_names
-    }
+    ]
     groups: list[Group] = []
     hyperparameters: list[dict[str, float]] = []
     setting, base = draw(st.sampled_from(space.bases))
-    for _ in range(draw(st.sampled_from((1, 1, 1, 2, 3)))):
-        if groups and draw(st.integers(0, 2)) == 2:
+    for _ in range(draw(_GROUPS)):
+        if groups and _one_in(draw, 3):
             # Options of its own for this group: one more launch in every step.
             setting, base = draw(st.sampled_from(space.bases))
-        groups.append(Group(setting, draw(st.fixed_dictionaries({}, optional=factors))))
+        groups.append(Group(setting, {f: draw(_MULTIPLIER) for f in factors if _one_in(draw, 2)}))
         hyperparameters.append(draw(hyperparameters_near(space, setting, base)))
     return tuple(groups), hyperparameters
 
 
 @st.composite
 def _tensors(
-    draw: st.DrawFn, limits: Limits, groups: int, pairs: Sequence[tuple[str, str]]
+    draw: st.DrawFn,
+    limits: Limits,
+    states: Sequence[tuple[Sequence[str], Sequence[str]]],
+    pairs: Sequence[tuple[str, str]],
 ) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
-    """The parameters, and the storage type of each one's gradient."""
+    """The parameters, and the storage type of each one's gradient.
+
+    ``states``: names of the array states and of the scalar states that each group has.
+    """
+    groups = len(states)
     count = draw(st.integers(groups, max(groups, limits.tensors)))
     # Mostly one mix of types for all: each further one is a kernel more to compile.
-    mixes = [draw(st.sampled_from(pairs))]
-    if draw(st.integers(0, 4)) == 4:
-        mixes.append(draw(st.sampled_from(pairs)))
+    pair = st.sampled_from((*pairs, *(p for p in pairs if p == ("float64", "float64"))))
+    mixes = [draw(pair)]
+    if _one_in(draw, 5):
+        mixes.append(draw(pair))
+    # What a state can hold after some steps is little of what a kernel may meet: maxima, running means
+    # and the like are seldom -0.0, negative or NaN in one and not in the other.
+    loaded = _one_in(draw, 3)
     left, tensors, types = limits.elements, [], []
     for index in range(count):
-        param, grad = mixes[draw(st.integers(0, len(mixes) - 1))] if len(mixes) > 1 else mixes[0]
+        param, grad = mixes[len(mixes) > 1 and _one_in(draw, 2)]
         shape = draw(shapes(left))
         left -= int(np.prod(shape, dtype=np.int64))
         # The first tensors fill the groups, so that none is empty.
         group = index if index < groups else draw(st.integers(0, groups - 1))
-        offset = draw(st.sampled_from((0, 0, 1, 2, 3, 5, 8)))
-        tensors.append(Tensor(f"w{index}", draw(arrays(param, shape)), offset, group))
+        offset = draw(_OFFSETS)
+        contents = draw(arrays(param, shape))
+        held, floats = states[group] if loaded else ((), ())
+        compute = compute_dtype(param).name
+        tensors.append(
+            Tensor(
+                f"w{index}",
+                contents,
+                offset,
+                group,
+                {name: draw(arrays(compute, shape)) for name in held},
+                {name: draw(_SCALAR_STATES) for name in floats},
+            )
+        )
         types.append(grad)
     return tuple(tensors), tuple(types)
+
+
+def _states(definition: Definition, options: Mapping[str, bool]) -> tuple[list[str], list[str]]:
+    """Names of the array states and of the scalar states that exist under ``options``."""
+    active = definition.active_state(**options)
+    return (
+        [name for name in definition.array_states if name in active],
+        [name for name in definition.scalar_states if name in active],
+    )
 
 
 @st.composite
@@ -112,33 +158,33 @@ def examples(
 ) -> Example:
     """Whole runs of the optimizer that ``space`` belongs to."""
     groups, current = draw(_groups(space))
-    tensors, types = draw(_tensors(limits, len(groups), pairs))
     options = [
         space.resolved(group.options, hyperparameters)
         for group, hyperparameters in zip(groups, current, strict=True)
     ]
+    tensors, types = draw(_tensors(limits, [_states(space.definition, o) for o in options], pairs))
     steps = []
     lengths = [n for n in (1, 2, 2, 3, 3, 4, *range(5, limits.steps + 1)) if n <= limits.steps]
     for number in range(draw(st.sampled_from(lengths))):
-        if number and draw(st.integers(0, 2)) == 2:
+        if number and _one_in(draw, 3):
             current = [
                 draw(hyperparameters_near(space, group.options, now, fixed))
                 for group, now, fixed in zip(groups, current, options, strict=True)
             ]
         gradients: list[Array | None] = []
         for tensor, dtype in zip(tensors, types, strict=True):
-            if draw(st.integers(0, 5)) == 5:
+            if _one_in(draw, 6):
                 gradients.append(None)
                 continue
-            if draw(st.integers(0, 19)) == 19 and tensor.param.dtype != np.float64:
-                dtype = draw(st.sampled_from(("float32", "bfloat16", "float16")))
+            if _one_in(draw, 20) and tensor.param.dtype != np.float64:
+                dtype = draw(_HALVES)
             gradients.append(draw(arrays(dtype, tensor.shape)))
-        steps.append(Step(tuple(gradients), draw(st.sampled_from((0, 0, 1, 3))), tuple(current)))
+        steps.append(Step(tuple(gradients), draw(_OFFSETS), tuple(current)))
     return Example(
         groups=groups,
         tensors=tensors,
         steps=tuple(steps),
-        start=draw(st.sampled_from((0, 0, 0, 0, *STARTS[1:]))),
-        nonfinite=draw(st.sampled_from(("propagate",) * 6 + ("skip", "raise"))),
-        reuse=draw(st.booleans()),
+        start=draw(_STARTS),
+        nonfinite=draw(_POLICIES),
+        reuse=_one_in(draw, 2),
     )

@@ -17,9 +17,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class Moment:
     """All that can be seen of an optimizer at one time; step 0 is before the first step.
 
-    ``outcome``: "made" at step 0, then "applied", "skipped" or "raised". ``buffers``: tensor name to
-    "param" and the active array states. ``scalars``: tensor name to its scalar states. ``counts``:
-    tensor name to ``t``.
+    ``outcome``: "made" at step 0, then "applied", "skipped" or "raised". By name of tensor:
+    ``buffers``, its active array states and last "param", which follows from them; ``scalars``, its
+    scalar states; ``counts``, its ``t``.
     """
 
     outcome: str

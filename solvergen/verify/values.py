@@ -1,8 +1,8 @@
 """What the drawn arrays hold.
 
-Small arrays are drawn element by element, so that a failure shrinks to few and simple numbers. Larger
-ones are filled from a seed, with some positions drawn on top; they shrink to zeros and the positions
-that matter. A fill works on bit patterns, so that every category exists in every storage type.
+An array is filled from two drawn numbers, a kind and a seed: drawing thousands of floats one by one would
+take longer than everything else. A fill works on bit patterns, so that every category of numbers exists
+in every storage type.
 """
 
 from __future__ import annotations
@@ -17,30 +17,28 @@ from solvergen.verify.dtypes import LAYOUTS, Layout
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-ELEMENTWISE = 8
-"""Arrays up to this size are drawn element by element."""
-
-SPECIAL_POSITIONS = 6
-"""At most so many elements of a larger array are drawn one by one."""
-
-CATEGORIES = ("ordinary", "subnormal", "tiny", "huge", "zero", "infinite", "nan", "any")
-"""Kinds of bit patterns. ``any`` is every pattern with equal chance."""
+CATEGORIES = ("zero", "exact", "ordinary", "special", "subnormal", "tiny", "huge", "infinite", "nan", "any")
+"""Kinds of numbers. ``exact``: few significant bits, so that sums are exact, equal, or ties in rounding.
+``special``: ``special_values``. ``any``: every bit pattern with equal chance. Signs are random in all."""
 
 FILLS: dict[str, tuple[str, ...]] = {
     "zeros": ("zero",),
+    "exact": ("exact", "exact", "exact", "zero"),
     "ordinary": ("ordinary",),
-    "finite": ("ordinary", "ordinary", "subnormal", "tiny", "huge", "zero"),
-    "everything": ("ordinary", "ordinary", "ordinary", *CATEGORIES[1:]),
+    "finite": ("ordinary", "ordinary", "exact", "subnormal", "tiny", "huge", "zero"),
+    "special": ("special", "special", "ordinary"),
+    "everything": ("ordinary", "ordinary", *CATEGORIES),
 }
 """Fills by name, simplest first: the categories that they mix, one chosen at each element."""
 
-
-_FILLS_DRAWN = ("zeros", "ordinary", "ordinary", "ordinary", "finite", "finite", "everything")
-"""Not evenly: zeros and NaNs everywhere tell little."""
+_KINDS = st.sampled_from(
+    ("zeros", "exact", "exact", "ordinary", "ordinary", "finite", "finite", "special", "everything")
+)
+_SEEDS = st.integers(0, 2**32 - 1)
 
 
 def special_values(dtype: str) -> tuple[float, ...]:
-    """Numbers of ``dtype`` that rounding, tails and comparisons are likeliest to get wrong."""
+    """Numbers of ``dtype`` that rounding and comparisons are likeliest to get wrong."""
     layout = LAYOUTS[dtype]
     least = 2.0 ** (1 - layout.bias - layout.mantissa)
     normal = 2.0 ** (1 - layout.bias)
@@ -51,34 +49,51 @@ def special_values(dtype: str) -> tuple[float, ...]:
     return (*positive, *(-value for value in positive), float("nan"))
 
 
-def _fields(category: str, layout: Layout, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Random biased exponents and mantissas of a category; its signs are random, whatever it is."""
-    near_one, near_end = min(8, layout.bias // 2 - 1), min(8, layout.bias // 4)
-    ranges = {
-        "ordinary": (layout.bias - near_one, layout.bias + near_one),
-        "subnormal": (0, 0),
-        "tiny": (1, 1 + near_end),
-        "huge": (layout.top - 1 - near_end, layout.top - 1),
-        "zero": (0, 0),
-        "infinite": (layout.top, layout.top),
-        "nan": (layout.top, layout.top),
-        "any": (0, layout.top),
-    }
-    low, high = ranges[category]
+def _bits_of(numbers: Array, dtype: str) -> Array:
+    """Float64 numbers rounded to ``dtype``, as bit patterns."""
+    layout = LAYOUTS[dtype]
+    with np.errstate(all="ignore"):
+        return numbers.astype(numpy_dtype(dtype)).view(f"u{layout.bits // 8}").astype(np.uint64)
+
+
+def _patterns(category: str, dtype: str, size: int, rng: np.random.Generator) -> Array:
+    """Random bit patterns of a category, without their signs."""
+    layout = LAYOUTS[dtype]
+    if category == "exact":
+        return _bits_of(rng.integers(1, 33, size) * 2.0 ** -rng.integers(0, 9, size), dtype)
+    if category == "special":
+        return _bits_of(rng.choice(np.array(special_values(dtype)), size), dtype)
+    low, high = _exponents(category, layout)
     exponent = rng.integers(low, high, size=size, endpoint=True, dtype=np.uint64)
     mantissa = rng.integers(0, 1 << layout.mantissa, size=size, dtype=np.uint64)
     if category in ("zero", "infinite"):
         mantissa[:] = 0
     elif category == "nan":
         mantissa |= np.uint64(1)
-    return exponent, mantissa
+    patterns: Array = (exponent << np.uint64(layout.mantissa)) | mantissa
+    return patterns
+
+
+def _exponents(category: str, layout: Layout) -> tuple[int, int]:
+    """The least and the largest biased exponent of a category."""
+    near_one, near_end = min(8, layout.bias // 2 - 1), min(8, layout.bias // 4)
+    return {
+        "zero": (0, 0),
+        "subnormal": (0, 0),
+        "tiny": (1, 1 + near_end),
+        "ordinary": (layout.bias - near_one, layout.bias + near_one),
+        "huge": (layout.top - 1 - near_end, layout.top - 1),
+        "infinite": (layout.top, layout.top),
+        "nan": (layout.top, layout.top),
+        "any": (0, layout.top),
+    }[category]
 
 
 def fill(kind: str, seed: int, dtype: str, shape: tuple[int, ...]) -> Array:
     """An array of ``dtype`` and ``shape`` filled from a seed; ``kind`` is a key of ``FILLS``."""
     layout = LAYOUTS[dtype]
     size = int(np.prod(shape, dtype=np.int64))
-    if kind == "zeros":
+    if kind == "zeros" and seed % 2 == 0:
         return np.zeros(shape, numpy_dtype(dtype))
     rng = np.random.default_rng(seed)
     names = FILLS[kind]
@@ -86,15 +101,13 @@ def fill(kind: str, seed: int, dtype: str, shape: tuple[int, ...]) -> Array:
     bits = np.zeros(size, np.uint64)
     for index, category in enumerate(names):
         here = np.flatnonzero(choice == index)
-        exponent, mantissa = _fields(category, layout, here.size, rng)
-        bits[here] = (exponent << np.uint64(layout.mantissa)) | mantissa
-    signs = rng.integers(0, 2, size=size, dtype=np.uint64)
-    bits |= signs << np.uint64(layout.bits - 1)
+        bits[here] = _patterns(category, dtype, here.size, rng)
+    bits ^= rng.integers(0, 2, size=size, dtype=np.uint64) << np.uint64(layout.bits - 1)
     return bits.astype(f"u{layout.bits // 8}").view(numpy_dtype(dtype)).reshape(shape)
 
 
 def categories_in(array: Array, dtype: str) -> frozenset[str]:
-    """The categories that the elements of ``array`` belong to (``any`` left out): for tests and reports."""
+    """The categories that the elements of ``array`` belong to, of those that bits alone tell apart."""
     layout = LAYOUTS[dtype]
     bits = np.ascontiguousarray(array).reshape(-1).view(f"u{layout.bits // 8}").astype(np.uint64)
     exponent = (bits >> np.uint64(layout.mantissa)) & np.uint64(layout.top)
@@ -113,35 +126,7 @@ def categories_in(array: Array, dtype: str) -> frozenset[str]:
     return frozenset(name for name, mask in found.items() if mask.any())
 
 
-def _numbers(dtype: str) -> st.SearchStrategy[float]:
-    """Single elements; shrinks towards 0."""
-    width = {"float16": 16, "bfloat16": 32, "float32": 32, "float64": 64}[dtype]
-    return st.one_of(
-        st.sampled_from((0.0, 1.0, -1.0, 0.5, -2.0)),
-        st.floats(-4.0, 4.0, width=width),  # type: ignore[arg-type]
-        st.sampled_from(special_values(dtype)),
-        st.floats(width=width),  # type: ignore[arg-type]
-    )
-
-
 @st.composite
 def arrays(draw: st.DrawFn, dtype: str, shape: tuple[int, ...]) -> Array:
     """Arrays of one storage type and shape, C-contiguous, holding whatever a training run may produce."""
-    size = int(np.prod(shape, dtype=np.int64))
-    if size <= ELEMENTWISE:
-        elements = draw(st.lists(_numbers(dtype), min_size=size, max_size=size))
-        few: Array = _converted(elements, dtype).reshape(shape)
-        return few
-    array = fill(draw(st.sampled_from(_FILLS_DRAWN)), draw(st.integers(0, 2**32 - 1)), dtype, shape).copy()
-    positions = st.one_of(st.integers(0, size - 1), st.integers(max(0, size - 20), size - 1))
-    special = draw(st.dictionaries(positions, _numbers(dtype), max_size=SPECIAL_POSITIONS))
-    for position, element in special.items():
-        array.reshape(-1)[position] = _converted([element], dtype)[0]
-    return array
-
-
-def _converted(elements: list[float], dtype: str) -> Array:
-    """Python floats rounded to a storage type (overflow to infinity is meant)."""
-    with np.errstate(all="ignore"):
-        array: Array = np.array(elements, np.float64).astype(numpy_dtype(dtype))
-    return array
+    return fill(draw(_KINDS), draw(_SEEDS), dtype, shape)

@@ -90,9 +90,13 @@ def runs() -> list[Example]:
 @pytest.mark.parametrize("category", CATEGORIES[:-1])
 def test_a_category_is_what_it_says(category: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FILLS, "only", (category,))
-    found = categories_in(fill("only", 1, dtype, (3, 50)), dtype)
+    found = categories_in(fill("only", 1, dtype, (4, 100)), dtype)
     if category == "tiny":
         assert found == frozenset()  # normal, near the subnormals: a category of its own
+    elif category == "exact":
+        assert found == {"ordinary"}
+    elif category == "special":
+        assert found >= {"zero", "subnormal", "ordinary", "infinite", "nan"}
     elif category == "subnormal":
         assert "subnormal" in found
         assert found <= {"subnormal", "zero", "negative zero"}
@@ -147,8 +151,9 @@ def test_runs_of_every_kind(runs: list[Example]) -> None:
     assert {t.offset for e in runs for t in e.tensors} >= {0, 1, 2, 3}
     assert {s.offset for e in runs for s in e.steps} >= {0, 1}
     assert {len(e.groups) for e in runs} == {1, 2, 3}
-    assert {g.lr_mult for e in runs for g in e.groups} >= {None, 0.0, 2.0}
-    assert {g.decay_mult for e in runs for g in e.groups} >= {None, 0.0, 2.0}
+    assert {g.multipliers.get("lr_mult") for e in runs for g in e.groups} >= {None, 0.0, 2.0}
+    assert not any("decay_mult" in g.multipliers for e in runs for g in e.groups)  # there is no decay
+    assert any(e.groups[0].options != g.options for e in runs for g in e.groups)
     assert max(e.start for e in runs) > 2**31
     gradients = [g for e in runs for s in e.steps for g in s.gradients]
     assert any(g is None for g in gradients)
@@ -190,14 +195,13 @@ def test_every_mix_of_dtypes(runs: list[Example]) -> None:
 def test_everything_drawn_is_valid(runs: list[Example]) -> None:
     space = space_of(PICKY)
     for e in runs:
-        assert set(e.options) == {"nesterov"}
         for s in e.steps:
-            for hyperparameters in s.hyperparameters:
-                assert space.accepts(e.options, hyperparameters)
-                for h in PICKY.hyperparameters:
-                    assert allowed(h, hyperparameters[h.name])
+            for group, hyperparameters in zip(e.groups, s.hyperparameters, strict=True):
+                assert set(group.options) == {"nesterov"}
+                assert space.accepts(group.options, hyperparameters)
+                assert space.in_range(hyperparameters)
             assert [g is None or g.shape == t.shape for g, t in zip(s.gradients, e.tensors, strict=True)]
-    assert {e.options["nesterov"] for e in runs} == {False, True}
+    assert {g.options["nesterov"] for e in runs for g in e.groups} == {False, True}
 
 
 def test_the_limits_hold() -> None:
@@ -216,7 +220,7 @@ def test_examples_are_the_same_at_every_run() -> None:
     def prints(e: Example) -> tuple[Any, ...]:
         return (
             [t.param.tobytes() for t in e.tensors],
-            e.options,
+            [g.options for g in e.groups],
             e.start,
             [s.hyperparameters for s in e.steps],
         )
@@ -266,7 +270,7 @@ def test_constraints_that_defaults_break_are_met() -> None:
     momenta = {
         s.hyperparameters[0]["momentum"]
         for e in drawn(examples(space), 500)
-        if e.options["nesterov"]
+        if e.groups[0].options["nesterov"]
         for s in e.steps
     }
     assert len(momenta) > 10
@@ -284,6 +288,6 @@ def test_derived_options_are_left_alone_and_given() -> None:
         (LR, MOMENTUM), (Option("buffer", None),), options_of=lambda **h: {"buffer": h["momentum"] != 0}
     )
     space = space_of(derived)
-    assert {e.options["buffer"] for e in drawn(examples(space), 100)} == {None, False, True}
+    assert {g.options["buffer"] for e in drawn(examples(space), 100) for g in e.groups} == {None, False, True}
     assert space.resolved({"buffer": None}, {"lr": 0.1, "momentum": 0.5}) == {"buffer": True}
     assert space.resolved({"buffer": False}, {"lr": 0.1, "momentum": 0.5}) == {"buffer": False}

@@ -1,0 +1,28 @@
+"""Every shipped optimizer computes, on each backend of the host, the bits of its rule called directly.
+
+The CUDA texts are held to the same in tests/unit/cuda, run by the host, and on a card in tests/gpu.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from solvergen.verify import check_agreement
+from solvergen.verify.dtypes import PAIRS
+from tests.support.shipped import CLASSES, HOST_BACKENDS
+
+each_optimizer = pytest.mark.parametrize("name", sorted(CLASSES))
+each_backend = pytest.mark.parametrize("backend", HOST_BACKENDS)
+
+
+@each_optimizer
+@each_backend
+def test_drawn_runs(name: str, backend: str) -> None:
+    check_agreement(CLASSES[name], backends=(backend,), examples=100)
+
+
+@each_backend
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_every_mix_of_dtypes(pair: tuple[str, str], backend: str) -> None:
+    """Adam has every kind of buffer; here each mix gets as many runs as all mixes together above."""
+    check_agreement(CLASSES["adam"], backends=(backend,), examples=30, dtypes=[pair])

@@ -1,0 +1,324 @@
+"""verify notices what is wrong: generated packages with one deliberate fault each, and a faulty runtime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from solvergen import compiler
+from solvergen.errors import AgreementError, BackendUnavailable, VerificationError
+from solvergen.runtime.backends.cpu import CpuBackend
+from solvergen.runtime.backends.numpy import NumpyBackend, NumpyLauncher
+from solvergen.verify import (
+    Limits,
+    Progress,
+    check_agreement,
+    find_disagreement,
+    select,
+    shipped,
+    verify_all,
+    why_unavailable,
+)
+from solvergen.verify.collect import built_from, imported
+
+SPECS = Path(__file__).parents[3] / "specs"
+
+
+@contextmanager
+def faulty(name: str, file: str, right: str, wrong: str) -> Iterator[Any]:
+    """The optimizer ``name`` with one text in one of its files replaced (a pattern, everywhere it stands)."""
+    artifacts = dict(compiler.build([SPECS / f"{name}.yaml"]).artifacts)
+    path = f"{name}/{file}"
+    text, count = re.subn(right, wrong, artifacts[path])
+    assert count, f"{right} is not in {path}"
+    artifacts[path] = text
+    with imported(artifacts) as optimizers:
+        yield optimizers[name]
+
+
+KERNEL_FAULTS = {
+    "an operation": ("adam", r"beta1 \* exp_avg \+", "beta1 * exp_avg -", "exp_avg"),
+    "another grouping": (
+        "adam",
+        r"one_minus_beta2 \* \(g_next \* g_next\)",
+        "one_minus_beta2 * g_next * g_next",
+        "exp_avg_sq",
+    ),
+    "contraction": (
+        "adam",
+        r"beta1 \* exp_avg \+ one_minus_beta1 \* g_next",
+        "(sg_real)__builtin_fma((double)beta1, (double)exp_avg, (double)(one_minus_beta1 * g_next))",
+        "exp_avg",
+    ),
+    "a scalar computed in the element's type": (
+        "adam",
+        r"const sg_real one_minus_beta2 = sg_row\[\d+\]",
+        "const sg_real one_minus_beta2 = (sg_real)1.0 - sg_row[4]",
+        "exp_avg_sq",
+    ),
+    "a tail that is left out": (
+        "lion",
+        r"sg_i < sg_count;",
+        "sg_i < sg_count - (sg_count % 8 == 7);",
+        None,
+    ),
+    "a sign of zero": ("sgd", r"const sg_real g = -grad;", "const sg_real g = (sg_real)0.0 - grad;", None),
+    "a maximum that forgets NaN": (
+        "adam",
+        r"sg_max\(max_exp_avg_sq, exp_avg_sq_new\)",
+        "(max_exp_avg_sq > exp_avg_sq_new ? max_exp_avg_sq : exp_avg_sq_new)",
+        "max_exp_avg_sq",
+    ),
+    "a store that is missing": (
+        "adam",
+        r"sg_state_store\(sg_exp_avg_at, sg_i, exp_avg_new\);",
+        "",
+        "exp_avg",
+    ),
+    "ties away from even in bfloat16": (
+        "caffe_sgd",
+        r"0x7fffu \+ \(\(bits >> 16\) & 1u\)",
+        "0x8000u",
+        "param",
+    ),
+    "subnormals of float16 flushed": (
+        "caffe_sgd",
+        r"magnitude < 0x38800000u \? tiny : normal",
+        "magnitude < 0x38800000u ? 0u : normal",
+        "param",
+    ),
+    "a parameter rounded once too late": (
+        "sgd",
+        r"sg_param_store\(sg_param_at, sg_i, param_new\);",
+        "sg_param_store(sg_param_at, sg_i, param_new + (sg_real)1.0 - (sg_real)1.0);",
+        "param",
+    ),
+    "the row of another tensor": (
+        "adam",
+        r"job->rows\[chunk->tensor\]",
+        "job->rows[chunk->tensor > 0 ? chunk->tensor - 1 : 0]",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", KERNEL_FAULTS)
+def test_a_fault_in_the_cpu_kernel(fault: str) -> None:
+    name, right, wrong, buffer = KERNEL_FAULTS[fault]
+    with faulty(name, "kernel.c", right, wrong) as optimizer:
+        found = find_disagreement(optimizer, "cpu")
+    assert found is not None
+    assert found.difference is not None
+    if buffer is not None:
+        assert found.difference.buffer == buffer
+    # It was shrunk: one tensor with few elements, unless the fault needs more.
+    if fault != "the row of another tensor":
+        assert len(found.example.tensors) == 1
+    assert sum(t.param.size for t in found.example.tensors) <= (7 if "left out" in fault else 2)
+    assert len(found.example.steps) <= 2
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        (r"    \(void\)sg_row;", "    sg_param_at[sg_count] = sg_param_at[0];", "wrote behind parameter w0"),
+        (r"    \(void\)sg_row;", "    sg_param_at[-1] = sg_param_at[0];", "wrote before parameter w0"),
+        (
+            r"    \(void\)sg_row;",
+            "    if (sg_count > 1) ((sg_grad *)sg_grad_at)[1] = sg_grad_at[0];",
+            "wrote into the gradient of w0",
+        ),
+    ],
+)
+def test_a_kernel_that_writes_where_it_must_not(right: str, wrong: str, message: str) -> None:
+    with faulty("caffe_sgd", "kernel.c", right, wrong) as optimizer:
+        found = find_disagreement(optimizer, "cpu", limits=Limits(tensors=1, elements=40))
+    assert found is not None
+    assert found.error is not None
+    assert message in found.error
+
+
+SCALAR_FAULTS = {
+    "t off by one": ("adam", r"power\(beta2, t\)", "power(beta2, t - 1.0)"),
+    "a power in float32": (
+        "adam",
+        r"power\(beta1, t\)",
+        "float(__import__('numpy').float32(power(beta1, t)))",
+    ),
+    "a derived option": ("sgd", r"if use_momentum else 0\.0", "if not use_momentum else 0.0"),
+    "a switch of decay": ("caffe_adam", r"weight_decay != 0\.0", "weight_decay > 0.5"),
+}
+
+
+@pytest.mark.parametrize("fault", SCALAR_FAULTS)
+def test_a_fault_in_the_host_program(fault: str) -> None:
+    with faulty(SCALAR_FAULTS[fault][0], "scalars.py", *SCALAR_FAULTS[fault][1:]) as optimizer:
+        assert find_disagreement(optimizer, "cpu") is not None
+
+
+def test_a_state_that_begins_wrong() -> None:
+    class Off(NumpyBackend):
+        def allocate(self, param: Any, init: Any) -> Any:
+            return super().allocate(param, -0.0 if init == 0.0 else init)
+
+    found = find_disagreement(shipped()["lion"], Off())
+    assert found is not None
+    assert found.difference is not None
+    assert (found.difference.step, found.difference.buffer) == (0, "exp_avg")
+    assert found.difference.ulps == 0
+    assert "signs of zero differ" in found.headline
+
+
+def test_a_policy_that_overlooks_infinities() -> None:
+    class Blind(NumpyBackend):
+        def prepare(self, plan: Any) -> NumpyLauncher:
+            launcher = super().prepare(plan)
+            launcher.finite = lambda: True  # type: ignore[method-assign]
+            return launcher
+
+    found = find_disagreement(shipped()["caffe_sgd"], Blind())
+    assert found is not None
+    assert found.difference is not None
+    assert found.difference.buffer == "outcome"
+    assert found.difference.expected in ("skipped", "raised")
+
+
+def test_an_optimizer_that_loses_count() -> None:
+    class Forgetful(shipped()["adam"]):  # type: ignore[misc]
+        definition = shipped()["adam"].definition
+
+        def step(self, gradients: Any) -> bool:
+            applied = super().step(gradients)
+            for cohort in self._cohorts.all:
+                cohort.t = int(np.float32(cohort.t))
+            return applied
+
+    found = find_disagreement(Forgetful, "numpy", examples=300)
+    assert found is not None
+    assert found.difference is not None
+    assert found.difference.buffer == "t"
+    assert found.difference.expected > 2**24
+
+
+def test_a_backend_that_raises() -> None:
+    class Refuses(NumpyBackend):
+        def adopt(self, name: str, array: object) -> Any:
+            adopted = super().adopt(name, array)
+            if adopted.ndim == 0:
+                raise ValueError("no dimensions")
+            return adopted
+
+    found = find_disagreement(shipped()["lion"], Refuses())
+    assert found is not None
+    assert found.error == "ValueError: no dimensions"
+    assert [t.shape for t in found.example.tensors] == [()]
+    assert "raises ValueError: no dimensions" in found.headline
+    assert "ValueError: no dimensions" in found.describe()
+
+
+def test_the_report_says_all_that_is_needed() -> None:
+    with (
+        faulty("adam", "kernel.c", *KERNEL_FAULTS["an operation"][1:3]) as optimizer,
+        pytest.raises(AgreementError) as caught,
+    ):
+        check_agreement(optimizer, backends=("numpy", "cpu"), dtypes=[("float32", "bfloat16")])
+    assert isinstance(caught.value, AssertionError)
+    text = str(caught.value)
+    assert "Adam (specs/adam.yaml) on backend cpu is not its rule" in text
+    assert "tensor w0, buffer exp_avg, element [" in text
+    assert re.search(r"expected  \S+  -?0x\S+p[+-]\d+", text)
+    assert re.search(r"found     \S+  -?0x\S+p[+-]\d+ \(\S+ ulp\)", text)
+    assert re.search(r"step \d of \d", text)
+    for name in ("lr=0.001", "beta1=", "eps=", "amsgrad=", "float32 (", "gradient bfloat16"):
+        assert name in text
+    json = caught.value.disagreement.as_json()  # type: ignore[attr-defined]
+    assert json["difference"]["buffer"] == "exp_avg"
+    assert json["report"] == text
+
+
+def test_what_is_right_passes() -> None:
+    check_agreement(shipped()["lion"], examples=20)
+    with built_from([SPECS / "lion.yaml"]) as optimizers:
+        check_agreement(optimizers["lion"], backends=("cpu",), examples=20)
+
+
+def test_a_seed_draws_other_examples() -> None:
+    def sums(seed: int) -> list[bytes]:
+        seen: list[bytes] = []
+
+        class Watching(NumpyBackend):
+            def adopt(self, name: str, array: Any) -> Any:
+                seen.append(array.tobytes())
+                return super().adopt(name, array)
+
+        find_disagreement(shipped()["lion"], Watching(), examples=10, seed=seed)
+        return seen
+
+    assert sums(0) == sums(0)
+    assert sums(1) != sums(2)
+
+
+def test_a_matrix_of_optimizers_and_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    import solvergen.runtime.backends as backends
+
+    create = backends.create
+
+    def without_gpu(name: str) -> Any:
+        if name == "cuda":
+            raise BackendUnavailable("there is no GPU")
+        return create(name)
+
+    monkeypatch.setattr(backends, "create", without_gpu)
+    seen: list[Progress] = []
+    with faulty("adam", "kernel.c", *KERNEL_FAULTS["an operation"][1:3]) as adam:
+        optimizers = {"adam": adam, **select(shipped(), ["lion"])}
+        report = verify_all(optimizers, examples=15, progress=seen.append)
+    outcomes = {(row.optimizer, row.backend): row.outcome for row in report.rows}
+    assert outcomes == {
+        ("adam", "numpy"): "passed",
+        ("adam", "cpu"): "failed",
+        ("adam", "cuda"): "not run",
+        ("lion", "numpy"): "passed",
+        ("lion", "cpu"): "passed",
+        ("lion", "cuda"): "not run",
+    }
+    assert (report.ok, report.complete) == (False, False)
+    rows = {(row.optimizer, row.backend): row for row in report.rows}
+    assert rows["lion", "cpu"].examples == 15
+    assert rows["lion", "cuda"].detail == "there is no GPU"
+    assert "exp_avg of w0" in rows["adam", "cpu"].detail
+    assert [row.backend for row in report.failures] == ["cpu"]
+    assert [p.position for p in seen] == sorted(p.position for p in seen)
+    assert [p.row for p in seen if p.row is not None] == list(report.rows)
+    assert {p.total for p in seen} == {6}
+    json = report.as_json()
+    assert json["ok"] is False
+    assert json["rows"][1]["disagreement"]["difference"]["tensor"] == "w0"
+
+
+def test_selecting_by_name_and_class() -> None:
+    assert list(select(shipped(), [])) == list(shipped())
+    assert list(select(shipped(), ["SGD", "adam"])) == ["adam", "sgd"]
+    with pytest.raises(VerificationError, match="did you mean 'adam'"):
+        select(shipped(), ["adaam"])
+
+
+def test_backends_that_there_are_not() -> None:
+    with pytest.raises(VerificationError, match="no backend 'gpu'"):
+        check_agreement(shipped()["lion"], backends=("gpu",))
+    assert why_unavailable("numpy") is None
+
+
+def test_a_backend_asked_for_by_name_is_not_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(self: CpuBackend) -> None:
+        raise BackendUnavailable("no compiler")
+
+    monkeypatch.setattr(CpuBackend, "__init__", missing)
+    with pytest.raises(VerificationError, match="backend cpu can't be verified here: no compiler"):
+        check_agreement(shipped()["lion"], examples=1)
