@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from solvergen.runtime.snapshots.document import FORMAT
+from solvergen.runtime.snapshots.document import FORMAT, floats_out
 from solvergen.runtime.snapshots.files import Snapshot, StrPath
 
 
 def describe(path: StrPath) -> dict[str, Any]:
-    """What is in a snapshot, as plain dicts and lists that JSON can hold, save for infinities and NaN.
+    """What is in a snapshot, as plain dicts and lists that JSON can hold (infinities and NaN as text).
 
     Everything is verified, the arrays too (one at a time), so that a description is also the answer to
     whether the file is sound. No optimizer is needed.
@@ -38,9 +38,9 @@ def describe(path: StrPath) -> dict[str, Any]:
         "groups": [
             {
                 "members": list(group.members),
-                "hyperparameters": dict(group.hyperparameters),
+                "hyperparameters": floats_out(group.hyperparameters),
                 "options": dict(group.options),
-                "multipliers": dict(group.multipliers),
+                "multipliers": floats_out(group.multipliers),
             }
             for group in data.groups
         ],
@@ -50,7 +50,7 @@ def describe(path: StrPath) -> dict[str, Any]:
                 "shape": list(tensor.shape),
                 "dtype": tensor.dtype,
                 "t": tensor.t,
-                "scalars": dict(tensor.scalars),
+                "scalars": floats_out(tensor.scalars),
                 "arrays": states[tensor.name],
                 "parameter": tensor.name in with_param,
             }

@@ -98,7 +98,7 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
             "shape": list(item.shape),
             "dtype": item.dtype,
             "t": int(item.t),
-            "scalars": _floats_out(item.scalars),
+            "scalars": floats_out(item.scalars),
             "arrays": {state: array(state_key(state, item.name)) for state in item.arrays},
         }
         if param_key(item.name) in specs:
@@ -113,9 +113,9 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
         "groups": [
             {
                 "members": list(group.members),
-                "hyperparameters": _floats_out(group.hyperparameters),
+                "hyperparameters": floats_out(group.hyperparameters),
                 "options": {name: bool(value) for name, value in group.options.items()},
-                "multipliers": _floats_out(group.multipliers),
+                "multipliers": floats_out(group.multipliers),
             }
             for group in data.groups
         ],
@@ -253,8 +253,8 @@ def _schema_entry(value: object) -> tuple[str, str]:
     return _text(entry[0], "schema"), _text(entry[1], "schema")
 
 
-def _floats_out(values: Mapping[str, float]) -> dict[str, float | str]:
-    """JSON has no infinities and no NaN: those become text. All others keep every bit, -0.0 too."""
+def floats_out(values: Mapping[str, float]) -> dict[str, float | str]:
+    """As the document has them: the infinities and NaN, which JSON lacks, as text; others to the bit."""
     result: dict[str, float | str] = {}
     for name, value in values.items():
         number = float(value)

@@ -176,7 +176,7 @@ def test_key_given_twice(path: Path) -> None:
 @pytest.mark.parametrize("depth", [1000, 100_000, 5_000_000])
 def test_deep_nesting(path: Path, depth: int) -> None:
     message = refused(path, lambda _: None, lambda _: '{"a":' + "[" * depth + "]" * depth + "}")
-    assert "the header is damaged" in message
+    assert "the header is damaged" in message or "did not write" in message  # as deep as Python may go
 
 
 def test_declared_header_of_petabytes(path: Path) -> None:
