@@ -36,12 +36,11 @@ def write(folder: Path, tree: Mapping[str, str], *, force: bool = False, timeout
             build puts it right.
     """
     comparison = compare(folder, tree, force=force)
-    comparison.require_writable(force=force)
     if not comparison.differs and not _has_leftovers(folder):
         return comparison
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, timeout=timeout):
-        # Another build may have finished while this one waited.
+        # Only now is what is there nobody else's unfinished work.
         comparison = compare(folder, tree, force=force)
         comparison.require_writable(force=force)
         _remove_staged(folder)
