@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 
 from solvergen.errors import ArrayError, SolvergenError
+from solvergen.verify import built_from
 from tests.support.shipped import CLASSES, HOST_BACKENDS
 
 pytestmark = pytest.mark.parametrize("backend", HOST_BACKENDS)
 
+SPECS = Path(__file__).parents[2] / "specs"
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 ADAM_LIKE = ("adam", "caffe_adam")
 WITH_DELTA = ("caffe_adagrad", "caffe_rmsprop", "caffe_adadelta", "caffe_adam")
@@ -83,6 +85,43 @@ def test_b15_each_parameter_counts_its_own_updates(backend: str) -> None:
             lone.step(g.copy())
         assert (optimizer.steps["p1"], optimizer.steps["p2"]) == (step, step // 2)
     assert together["p2"].tobytes() == alone.tobytes()
+
+
+def test_b17_the_order_of_independent_equations_changes_nothing(backend: str, tmp_path: Path) -> None:
+    first = "  - exp_avg = beta1*exp_avg + (1 - beta1)*g\n"
+    second = "  - exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2\n"
+    text = (SPECS / "adam.yaml").read_text(encoding="utf-8")
+    assert first + second in text
+    (tmp_path / "adam.yaml").write_text(text.replace(first + second, second + first), encoding="utf-8")
+    results = []
+    with built_from([tmp_path / "adam.yaml"]) as swapped:
+        for cls in (CLASSES["adam"], swapped["adam"]):
+            w = np.linspace(-1, 1, 20).astype(np.float32)
+            adam = cls(w, lr=0.1, weight_decay=0.01, backend=backend)
+            for step in range(3):
+                adam.step(np.sin(np.arange(20) * (step + 1)).astype(np.float32))
+            results.append([w.tobytes(), *(adam.state[s]["0"].tobytes() for s in ("exp_avg", "exp_avg_sq"))])
+    assert results[0] == results[1]
+
+
+def test_b17_an_equation_reads_the_latest_value(backend: str, tmp_path: Path) -> None:
+    """Lion's direction reads the momentum of before the update; swapped, that of after it."""
+    lines = [
+        "  - direction = sign(beta1*exp_avg + (1 - beta1)*grad)",
+        "  - exp_avg = beta2*exp_avg + (1 - beta2)*grad",
+    ]
+    text = (SPECS / "lion.yaml").read_text(encoding="utf-8")
+    assert "\n".join(lines) in text
+    swapped_text = text.replace("\n".join(lines), "\n".join(reversed(lines)))
+    (tmp_path / "lion.yaml").write_text(swapped_text, encoding="utf-8")
+    # With beta1 near 1 a gradient that turns round is outvoted by the old momentum, but not by the new.
+    with built_from([tmp_path / "lion.yaml"]) as swapped:
+        for cls, expected in ((CLASSES["lion"], -2.0), (swapped["lion"], 0.0)):
+            w = np.zeros(1)
+            lion = cls(w, lr=1.0, beta1=0.75, beta2=0.0, backend=backend)
+            lion.step(np.ones(1))
+            lion.step(np.array([-2.0]))
+            assert w[0] == expected
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
@@ -157,6 +196,14 @@ def test_b37_without_first_moment(backend: str, name: str) -> None:
     settings = {"beta1": 0.0, "beta2": 0.999} if name == "adam" else {"momentum": 0.0, "momentum2": 0.999}
     assert first_step(name, 0.0, 1.0, backend, lr=1e-3, **settings) == pytest.approx(-1e-3, rel=1e-6)
     assert first_step(name, 0.0, 0.0, backend, lr=1e-3, **settings) == 0.0
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_b39_a_parameter_of_zeros_takes_a_finite_first_step(backend: str, name: str) -> None:
+    w = np.zeros(4)
+    CLASSES[name](w, backend=backend).step(np.full(4, -2.0))
+    assert np.isfinite(w).all()
+    assert (w > 0).all()
 
 
 @pytest.mark.parametrize("lr", [0.0, 1e-45])
