@@ -31,7 +31,7 @@ if str(ROOT) not in sys.path:
 
 from generated import Adam  # noqa: E402
 from solvergen.runtime.backends.base import LaunchPlan, TensorPlan  # noqa: E402
-from solvergen.runtime.backends.cpu import CpuLauncher  # noqa: E402
+from solvergen.runtime.backends.cpu import CpuBackend, CpuLauncher  # noqa: E402
 from solvergen.runtime.native.build import load  # noqa: E402
 from solvergen.runtime.native.compiler import find_compiler  # noqa: E402
 from solvergen.runtime.native.processor import processor  # noqa: E402
@@ -78,12 +78,15 @@ def solvergen_adam(case: Case) -> Contender:
 
 
 def traffic_limit(case: Case) -> Contender:
-    """The loop without arithmetic. Its gradients' addresses are read before the clock starts."""
+    """The loop without arithmetic, its arrays placed as the optimizer's. Its gradients' addresses are
+    read before the clock starts."""
     library = load({"traffic.c": Path(__file__).with_name("traffic.c").read_text(encoding="utf-8")})
-    definition = Adam.definition
+    definition, backend = Adam.definition, CpuBackend()
     options = dict.fromkeys(definition.option_names, False)
     tensors = tuple(
-        TensorPlan(str(i), param, param.shape, (np.zeros_like(param), np.zeros_like(param), None))
+        TensorPlan(
+            str(i), param, param.shape, (backend.allocate(param, 0.0), backend.allocate(param, 0.0), None)
+        )
         for i, param in enumerate(arrays(case, 2))
     )
     launcher = CpuLauncher(LaunchPlan(definition, options, "float32", "float32", tensors), library)

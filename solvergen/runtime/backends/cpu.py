@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from solvergen.errors import BackendUnavailable, CompilerBug
 from solvergen.runtime import native
 from solvergen.runtime.backends.base import HostArray, LaunchPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
+from solvergen.runtime.definition import Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype, numpy_dtype
 from solvergen.runtime.native.build import load
 from solvergen.runtime.native.library import CHUNK, FiniteJob, Gather, Job, function_address, library
@@ -26,6 +28,15 @@ SMALL = 1 << 15
 
 TENSOR_COST = 64
 """What a chunk costs besides its elements, in elements."""
+
+LINE = 64
+"""Bytes of a cache line, and of the widest vector."""
+
+PAGE = 4096
+"""Bytes of the smallest pages."""
+
+STAGGERED = 1 << 18
+"""States of at least so many bytes are placed apart from their parameter and from one another."""
 
 
 class CpuBackend(HostArrays):
@@ -42,6 +53,33 @@ class CpuBackend(HostArrays):
         reason = native.available()
         if reason is not None:
             raise BackendUnavailable(f"backend 'cpu': {reason}; or use backend='numpy'")
+        self._places = 0
+
+    def allocate(self, param: HostArray, init: Initial) -> HostArray:
+        """A new array of the parameter's shape and compute type, filled with ``init``.
+
+        Large arrays of equal size usually begin at the same place of a page, one page more than a power of
+        two apart. Read side by side, they then compete for the same few places of the first cache (by
+        number of the line, and by the hash of the address by which some processors guess the way): Adam
+        took twice as long. So a large state begins elsewhere in its page, but at the same place of a line
+        as the parameter does, so that where one is aligned all are.
+        """
+        dtype = compute_dtype(param.dtype.name)
+        nbytes = param.size * dtype.itemsize
+        if nbytes < STAGGERED:
+            return super().allocate(param, init)
+        self._places = self._places % 7 + 1
+        head = elements_before_line(param)
+        line = address_of(param) + head * param.itemsize
+        memory = np.zeros(nbytes + PAGE, np.uint8)  # touched only where it is written
+        skip = (line + self._places * PAGE // 8 - head * dtype.itemsize - address_of(memory)) % PAGE
+        state: HostArray = memory[skip : skip + nbytes].view(dtype).reshape(param.shape)
+        if init == "param":
+            state[...] = param
+        elif init != 0.0 or math.copysign(1.0, init) < 0.0:
+            with np.errstate(all="ignore"):
+                state[...] = init
+        return state
 
     def prepare(self, plan: LaunchPlan) -> CpuLauncher:
         """Compile the kernel or load it, and build the tables of pointers and chunks."""
@@ -78,7 +116,8 @@ class CpuLauncher:
             row[0] = address_of(tensor.param)
             row[2:] = [0 if state is None else address_of(state) for state in tensor.states]
 
-        self._chunks = chunk_table(sizes, CHUNK_SIZE)
+        heads = np.array([elements_before_line(tensor.param) for tensor in plan.tensors], np.int64)
+        self._chunks = chunk_table(sizes, CHUNK_SIZE, heads)
         self._units = unit_table(self._chunks["count"], CHUNK_SIZE)
         helpers = self._library.helpers() if int(sizes.sum()) >= SMALL else 0
         self._helpers = min(helpers, len(self._units) - 2)
@@ -201,18 +240,28 @@ class CpuLauncher:
             raise CompilerBug("a launch without bound gradients")
 
 
-def chunk_table(sizes: HostArray, chunk_size: int) -> HostArray:
+def elements_before_line(array: HostArray) -> int:
+    """How many elements lie before the first that begins a cache line."""
+    return -address_of(array) % LINE // int(array.itemsize)
+
+
+def chunk_table(sizes: HostArray, chunk_size: int, heads: HostArray) -> HostArray:
     """Runs of at most ``chunk_size`` elements that cover tensors of these sizes, in order.
 
-    Empty tensors have none.
+    Empty tensors have none. A tensor of several chunks begins with a short one of ``heads`` elements if
+    that is not 0, after which all begin where vectors are aligned.
     """
-    counts = -(-sizes // chunk_size)
+    heads = np.where(sizes > chunk_size, heads, 0)
+    counts = -(-(sizes - heads) // chunk_size) + (heads > 0)
     total = int(counts.sum())
     chunks = np.zeros(total, CHUNK)
     chunks["tensor"] = np.repeat(np.arange(len(sizes)), counts)
-    firsts = np.repeat(np.cumsum(counts) - counts, counts)
-    chunks["start"] = (np.arange(total) - firsts) * chunk_size
-    chunks["count"] = np.minimum(chunk_size, np.repeat(sizes, counts) - chunks["start"])
+    places = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    head = np.repeat(heads, counts)
+    starts = np.where(head > 0, head + (places - 1) * chunk_size, places * chunk_size)
+    chunks["start"] = np.maximum(starts, 0)
+    ends = np.minimum(starts + chunk_size, np.repeat(sizes, counts))
+    chunks["count"] = ends - chunks["start"]
     return chunks
 
 

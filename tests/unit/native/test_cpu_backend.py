@@ -108,7 +108,7 @@ def test_indices_past_2_31(monkeypatch: pytest.MonkeyPatch) -> None:
     """bugs.tsv B53, without the memory: the tables are made for a tensor of 2**32 + 100 elements, then
     only its last chunk is run, at pointers that lie where the tensor would begin."""
     size, tail = 2**32 + 100, 100
-    chunks = chunk_table(np.array([size]), cpu.CHUNK_SIZE)
+    chunks = chunk_table(np.array([size]), cpu.CHUNK_SIZE, np.zeros(1, np.int64))
     assert int(chunks["count"].astype(np.int64).sum()) == size
     assert int(chunks["start"][-1]) == 2**32
     assert int(chunks["count"][-1]) == tail
@@ -129,13 +129,38 @@ def test_chunks_cover_every_element_once() -> None:
     random = np.random.default_rng(2)
     for sizes in ([0], [1], [], [64, 65, 0, 63, 1, 0], list(random.integers(0, 1000, 50))):
         sizes = np.array(sizes, np.int64)
-        chunks = chunk_table(sizes, 64)
-        seen = [np.zeros(n, int) for n in sizes]
-        for tensor, count, start in chunks.tolist():
-            assert 0 < count <= 64
-            assert start + count <= sizes[tensor]
-            seen[tensor][start : start + count] += 1
-        assert all((s == 1).all() for s in seen)
+        for heads in (np.zeros(len(sizes), np.int64), random.integers(0, 16, len(sizes))):
+            seen = [np.zeros(n, int) for n in sizes]
+            for tensor, count, start in chunk_table(sizes, 64, heads).tolist():
+                assert 0 < count <= 64
+                assert start + count <= sizes[tensor]
+                assert start == 0 or start % 64 == heads[tensor]
+                seen[tensor][start : start + count] += 1
+            assert all((s == 1).all() for s in seen)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("init", [0.0, -0.0, 0.25, "param"])
+def test_large_states_lie_apart_and_are_aligned_with_their_parameter(dtype: str, init: Any) -> None:
+    """Else they compete for the same places of the first cache."""
+    memory = values((200_003,), dtype)
+    for param in (memory[:200_000], memory[3:], memory[1:200_001].reshape(40, 5000)):
+        backend = CpuBackend()
+        states = [backend.allocate(param, init) for _ in range(3)]
+        expected = param if init == "param" else np.full(param.shape, init)
+        head = cpu.elements_before_line(param)
+        assert (param.ctypes.data + head * param.itemsize) % cpu.LINE == 0
+        places = {(param.ctypes.data + head * param.itemsize) % cpu.PAGE}
+        for state in states:
+            assert_same_bits(state, expected.astype(state.dtype))
+            assert state.flags.c_contiguous
+            assert state.flags.writeable
+            line = state.ctypes.data + head * state.itemsize
+            assert line % cpu.LINE == 0
+            places.add(line % cpu.PAGE)
+        assert len(places) == 4
+    # Small ones cost nothing more.
+    assert CpuBackend().allocate(memory[:1000], 0.0).base is None
 
 
 def test_units_cover_every_chunk_and_weigh_alike() -> None:

@@ -217,6 +217,32 @@ def test_floating_point_control_of_the_caller(
     )
 
 
+def test_workers_made_under_another_affinity_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("solvergen.runtime.native.library.thread_count", lambda: 4)
+    masks = iter([frozenset({1, 2}), frozenset({1, 2}), frozenset({2, 3})])
+    monkeypatch.setattr("solvergen.runtime.native.library.affinity", lambda: next(masks))
+    pool = library()
+    pool._mask = None
+    assert pool.helpers() == 3
+    many = many_chunks_at(3)
+    many()
+    assert pool.workers() >= 3
+    assert pool.helpers() == 3
+    assert pool.workers() >= 3
+    assert pool.helpers() == 3
+    assert pool.workers() == 0
+    many()
+    assert pool.workers() == 3
+    pool._mask = None
+
+
+def many_chunks_at(helpers: int) -> Any:
+    """A job of no work with some units."""
+    nothing = load({"slow.c": SLOW.replace("usleep(1000)", "usleep(1)")})
+    units = np.arange(9, dtype=np.int64)
+    return lambda: library().run(function_address(nothing.slow), None, units.ctypes.data, 8, helpers)
+
+
 SLOW = """\
 #include <stdint.h>
 #include <unistd.h>
