@@ -79,7 +79,7 @@ def check(
             assert "f64" not in modifiers, f"{where}: {instruction}"
         if modifiers[0] in ("ld", "st"):
             assert "global" in modifiers or "param" in modifiers, f"{where}: {instruction}"
-        if modifiers[0] in ("div", "sqrt"):
+        if modifiers[0] in ("div", "rcp", "sqrt"):
             assert modifiers[1] == "rn", f"{where}: {instruction}"
 
     # Every buffer goes by 128-bit words in the main loop, each read once at most and written once.
