@@ -9,8 +9,8 @@ _INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?([a-z][\w.:]*)\s", re.MULTILINE)
 
 # fmt: off
 KNOWN = frozenset({
-    "ld", "st", "atom", "mov", "cvt", "cvta", "prmt", "add", "sub", "mul", "mad", "div", "rcp", "sqrt", "neg", "abs",
-    "min", "max", "and", "or", "xor", "not", "shl", "shr", "setp", "selp", "bra", "ret",
+    "ld", "st", "atom", "mov", "cvt", "cvta", "prmt", "add", "sub", "mul", "mad", "div", "rcp", "sqrt", "neg",
+    "abs", "min", "max", "and", "or", "xor", "not", "shl", "shr", "setp", "selp", "bra", "ret",
 })
 # fmt: on
 """Families of instructions that the update kernels are made of; an interpreter needs no others."""

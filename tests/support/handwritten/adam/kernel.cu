@@ -341,8 +341,16 @@ SG_FUNCTION int sg_head(const sg_chunk_buffers &sg_at, const int sg_count) {
     return (sg_address & 15u) == 0 && sg_head < sg_count ? sg_head : sg_count;
 }
 
+/* The compiler weighs registers against the number of threads that fit. Where that would make it spill, the
+   runtime compiles with SG_MIN_BLOCKS, which lets it take what it needs. */
+#ifdef SG_MIN_BLOCKS
+#define SG_LAUNCH_BOUNDS __launch_bounds__(256, SG_MIN_BLOCKS)
+#else
+#define SG_LAUNCH_BOUNDS __launch_bounds__(256)
+#endif
+
 /* Each chunk is taken by one block: whole words first, then the elements before and after them one by one. */
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_kernel(const unsigned long long *pointers, const int *rows, const sg_real *table, const sg_chunk *chunks,
           long long n_chunks) {
     for (sg_i64 sg_c = blockIdx.x; sg_c < n_chunks; sg_c += gridDim.x) {
