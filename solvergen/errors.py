@@ -81,7 +81,7 @@ class KernelBuildError(SolvergenError):
 
 
 class NativeBuildError(KernelBuildError):
-    """The C compiler refused a kernel. ``command`` is the command line, ``kept`` the folder with the source."""
+    """The C compiler refused a kernel. ``command`` is what was run, ``kept`` the folder with the source."""
 
     def __init__(self, message: str, *, log: str, command: str, kept: str) -> None:
         self.command = command
