@@ -32,14 +32,6 @@ BATCH = 10
 them, which suits a search for equal parts; here examples that have nothing in common show more."""
 
 
-class _Found(Exception):
-    """Carries a disagreement out of Hypothesis."""
-
-    def __init__(self, disagreement: Disagreement) -> None:
-        self.disagreement = disagreement
-        super().__init__(disagreement.headline)
-
-
 def disagreement_on(optimizer: type[Optimizer], backend: Backend, example: Example) -> Disagreement | None:
     """Run one example and compare it, step by step, with the rule called directly."""
     definition = optimizer.definition
@@ -77,34 +69,31 @@ def find_disagreement(
     space = space_of(definition)
     place = machine(backend)
     count = 0
+    found: Disagreement | None = None
 
     def examine(example: Example) -> None:
-        nonlocal count
+        nonlocal count, found
+        if found is not None:
+            return  # what is left of its batch
         count += 1
         if on_example is not None:
             on_example(min(count, examples))
         found = disagreement_on(optimizer, place, example)
-        if found is not None:
-            raise _Found(found)
 
     drawn = draw_examples(space, limits or limits_for(place.name), dtypes)
-    try:
-        for batch in range(-(-examples // BATCH)):
-            # `test` is made anew for each batch, since a function keeps the seed that it was given.
-            test = hypothesis.given(drawn)(lambda example: examine(example))
-            test = hypothesis.seed(f"{seed}/{batch}")(test)
-            hypothesis.settings(
-                max_examples=min(BATCH, examples - batch * BATCH),
-                database=None,
-                deadline=None,
-                print_blob=False,
-                report_multiple_bugs=False,
-                phases=(Phase.generate,),  # what is found is shrunk as data
-                suppress_health_check=list(HealthCheck),
-                verbosity=Verbosity.quiet,
-            )(test)()
-    except _Found as found:
-        return shrunk(found.disagreement, lambda example: disagreement_on(optimizer, place, example), space)
+    for batch in range(-(-examples // BATCH)):
+        # The function is made anew for each batch, since it keeps the seed that it was given.
+        test = hypothesis.seed(f"{seed}/{batch}")(hypothesis.given(drawn)(lambda example: examine(example)))
+        hypothesis.settings(
+            max_examples=min(BATCH, examples - batch * BATCH),
+            database=None,
+            deadline=None,
+            phases=(Phase.generate,),  # what is found is shrunk as data
+            suppress_health_check=list(HealthCheck),
+            verbosity=Verbosity.quiet,
+        )(test)()
+        if found is not None:
+            return shrunk(found, lambda example: disagreement_on(optimizer, place, example), space)
     return None
 
 

@@ -59,7 +59,7 @@ class Step:
     hyperparameters: tuple[Mapping[str, float], ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Example:
     """A whole run.
 
@@ -74,7 +74,3 @@ class Example:
     start: int = 0
     nonfinite: str = "propagate"
     reuse: bool = False
-
-    def __repr__(self) -> str:
-        # Short, since Hypothesis shows examples and arrays may be large; see Disagreement.describe.
-        return f"<example: {len(self.tensors)} tensors, {len(self.groups)} groups, {len(self.steps)} steps>"

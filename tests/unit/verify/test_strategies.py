@@ -15,30 +15,27 @@ from hypothesis import strategies as st
 from solvergen.errors import VerificationError
 from solvergen.runtime.definition import Definition, Hyperparameter, Option
 from solvergen.runtime.dtypes import numpy_dtype
+from solvergen.verify.agreement import BATCH
 from solvergen.verify.dtypes import LAYOUTS, PAIRS
 from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
-from solvergen.verify.settings import allowed, candidates, edges, space_of, values
+from solvergen.verify.settings import allowed, candidates, edges, hyperparameters_near, space_of, values
 from solvergen.verify.strategies import examples
 from solvergen.verify.values import CATEGORIES, FILLS, arrays, categories_in, fill, special_values
 
 
 def drawn(strategy: st.SearchStrategy[Any], count: int = 300) -> list[Any]:
-    """What a strategy draws, the same at every run."""
+    """What a strategy draws, the same at every run; in small runs of Hypothesis, as verify draws."""
     seen: list[Any] = []
-
-    @hypothesis.settings(
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @hypothesis.given(strategy)
-    def collect(example: Any) -> None:
-        seen.append(example)
-
-    collect()
+    for batch in range(count // BATCH):
+        test = hypothesis.seed(batch)(hypothesis.given(strategy)(lambda example: seen.append(example)))
+        hypothesis.settings(
+            max_examples=BATCH,
+            database=None,
+            deadline=None,
+            phases=(hypothesis.Phase.generate,),
+            suppress_health_check=list(HealthCheck),
+        )(test)()
     return seen
 
 
@@ -83,7 +80,7 @@ PLAIN = definition((LR,))
 
 @pytest.fixture(scope="module")
 def runs() -> list[Example]:
-    return drawn(examples(space_of(PICKY)), 500)
+    return drawn(examples(space_of(PICKY)), 800)
 
 
 @pytest.mark.parametrize("dtype", LAYOUTS)
@@ -267,13 +264,11 @@ def test_constraints_that_defaults_break_are_met() -> None:
     """Every setting that can be satisfied is drawn, with its hyperparameters away from the first found."""
     space = space_of(PICKY)
     assert {setting["nesterov"] for setting, _ in space.bases} == {False, True}
-    momenta = {
-        s.hyperparameters[0]["momentum"]
-        for e in drawn(examples(space), 500)
-        if e.groups[0].options["nesterov"]
-        for s in e.steps
-    }
-    assert len(momenta) > 10
+    setting, base = next(b for b in space.bases if b[0]["nesterov"])
+    near = drawn(hyperparameters_near(space, setting, base))
+    assert all(space.accepts(setting, hyperparameters) for hyperparameters in near)
+    assert len({hyperparameters["momentum"] for hyperparameters in near}) > 20
+    assert {hyperparameters["dampening"] for hyperparameters in near} == {0.0}
 
 
 def test_a_setting_that_cannot_be_satisfied_is_left_out() -> None:
