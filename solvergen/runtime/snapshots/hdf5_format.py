@@ -73,8 +73,9 @@ def write(path: str, arrays: Arrays, document: bytes) -> None:
 
 
 def _fill(h5py: Any, sink: Sink, arrays: Arrays, document: bytes) -> None:
-    # The oldest layout with checksums of its own: whatever reads HDF5 reads it.
-    with h5py.File(sink, "w", libver=("v108", "v108"), userblock_size=_SEAL_SIZE) as file:
+    with _created(h5py, sink) as file:
+        for folder in sorted({spec.key.rsplit("/", 1)[0] for spec, _ in arrays}):
+            _create_group(h5py, file, folder)
         text = np.array(document, f"S{len(document)}")
         dataset = file.create_dataset(_DOCUMENT, data=text, track_times=False)
         digest = hashlib.sha256(document).hexdigest()
@@ -86,6 +87,29 @@ def _fill(h5py: Any, sink: Sink, arrays: Arrays, document: bytes) -> None:
                 dataset.attrs[_BFLOAT16_ATTRIBUTE] = np.array(b"bfloat16", "S8")
             if sink.failure is not None:
                 return
+
+
+def _created(h5py: Any, sink: Sink) -> Any:
+    """A new file, by the calls beneath ``h5py.File``: times are recorded nowhere."""
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    creation.set_userblock(_SEAL_SIZE)
+    creation.set_obj_track_times(False)  # of the root group
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_fileobj_driver(h5py.h5fd.fileobj_driver, sink)
+    access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
+    # The oldest layout with checksums of its own: whatever reads HDF5 reads it.
+    access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V18)
+    return h5py.File(h5py.h5f.create(b"snapshot", h5py.h5f.ACC_TRUNC, fapl=access, fcpl=creation))
+
+
+def _create_group(h5py: Any, file: Any, path: str) -> None:
+    creation = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
+    creation.set_obj_track_times(False)
+    parts = path.split("/")
+    for depth in range(len(parts)):
+        name = "/".join(parts[: depth + 1])
+        if name not in file:
+            h5py.h5g.create(file.id, name.encode("ascii"), gcpl=creation)
 
 
 @contextmanager

@@ -128,6 +128,29 @@ for i in range(1, 10**6):
             assert loaded.tensors[0].t == loaded.tensors[1].t >= 1
 
 
+def test_several_writers_and_a_reader(path: Path) -> None:
+    """Two processes save to the same path over and over; every load meanwhile finds one of the snapshots."""
+    program = """
+import sys
+from solvergen.runtime import snapshots
+from tests.unit.snapshots.support import snapshot, tensor
+data = snapshot(tensor("a", (50_000,), t=int(sys.argv[2])))
+for _ in range(25):
+    snapshots.save(sys.argv[1], data)
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", program, str(path), str(t)], cwd=ROOT) for t in (1, 2)]
+    expected = [
+        bits(small()),
+        *(bits(snapshot(tensor("a", (50_000,), t=t))) for t in (1, 2)),
+    ]
+    loads = 0
+    while loads < 5 or any(writer.poll() is None for writer in writers):
+        assert bits(snapshots.load(path)) in expected
+        loads += 1
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert left_over(path) == []
+
+
 def test_full_disk(path: Path) -> None:
     """The size of files is limited to less than the snapshot needs, at many places.
 

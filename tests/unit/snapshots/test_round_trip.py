@@ -209,6 +209,15 @@ def test_the_same_data_gives_the_same_bytes(tmp_path: Path, suffix: str) -> None
         assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"two{suffix}").read_bytes()
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_files_of_the_first_version_load_for_ever(tmp_path: Path, suffix: str) -> None:
+    """``written/`` holds ``small()`` as the first version wrote it. A newer format adds files there; what is
+    there never changes."""
+    committed = Path(__file__).parent / "written" / f"format1{suffix}"
+    assert bits(snapshots.load(committed)) == bits(small())
+    assert snapshots.describe(committed)["format_version"] == 1
+
+
 def test_escapes_are_distinct() -> None:
     every = ["", ".", "..", "%", "%25", "%2E", "/", "%2F", "a/b", "a%2Fb", "\0", "\x7f", "%00"]
     assert len({escape(name) for name in every}) == len(every)
