@@ -102,7 +102,8 @@ class Backend(Protocol):
         ...
 
     def to_host(self, array: Array) -> HostArray:
-        """A copy as a NumPy array of the same dtype."""
+        """A copy as a NumPy array of the same dtype. Also of gradients, of whatever kind ``check_gradient``
+        passes."""
         ...
 
     def copy_in(self, array: Array, host: HostArray) -> None:

@@ -100,11 +100,12 @@ class CudaBackend:
                 _fill(home, state, np.array([init], dtype))
         return state
 
-    def to_host(self, array: cupy.ndarray) -> HostArray:
-        """A copy in host memory. Waits for the current stream."""
-        host = np.empty(array.shape, array.dtype)
+    def to_host(self, array: object) -> HostArray:
+        """A copy in host memory of an array of any kind. Waits for the current stream."""
+        seen = _seen("the array", array)
+        host = np.empty(seen.shape, seen.dtype)
         if host.size:
-            self._devices(array.data.device_id).download(host.reshape(-1).view(np.uint8), array.data.ptr)
+            self._devices(seen.data.device_id).download(host.reshape(-1).view(np.uint8), seen.data.ptr)
         return host
 
     def copy_in(self, array: cupy.ndarray, host: HostArray) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import generated
-from solvergen.errors import ArrayError, BackendUnavailable
+from solvergen.errors import ArrayError, BackendUnavailable, NonfiniteGradient
 from solvergen.runtime.backends.cuda import CudaBackend
 from solvergen.runtime.cuda import device as device_module
 from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
@@ -138,6 +138,31 @@ def test_what_is_no_parameter_on_a_gpu(array: object, why: str, backend: CudaBac
 def test_parameters_that_cannot_be_updated(array: Any, why: str, backend: CudaBackend) -> None:
     with pytest.raises(ArrayError, match=f"'w'.*{why}"):
         backend.adopt("w", array())
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip"])
+def test_gradients_of_other_libraries_that_are_not_finite(
+    policy: str, backend: CudaBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tensor:
+        def __init__(self, host: np.ndarray) -> None:
+            self.array = on_gpu(host)
+
+        def __dlpack__(self) -> None: ...
+
+    monkeypatch.setattr(cupy, "from_dlpack", lambda tensor, **_: tensor.array)
+    good, bad = np.ones(3, np.float32), np.array([1, np.nan, 1], np.float32)
+    params = {name: on_gpu(good) for name in "abc"}
+    optimizer = generated.Adam(params, backend=backend, nonfinite=policy)
+    gradients = {"a": Tensor(good), "b": Tensor(bad), "c": None}
+    if policy == "skip":
+        assert optimizer.step(gradients) is False
+    else:
+        with pytest.raises(NonfiniteGradient, match="gradient of 'b' is not finite") as raised:
+            optimizer.step(gradients)
+        assert raised.value.names == ("b",)
+    assert all((elements(param) == good).all() for param in params.values())
+    assert optimizer.t == 0
 
 
 @pytest.mark.parametrize("knows_copies", [True, False])
