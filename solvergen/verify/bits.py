@@ -6,6 +6,7 @@ the payload.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -64,4 +65,10 @@ def show(value: Any) -> str:
     """A number in decimal (shortest that reads back in its own type) and as a hexadecimal float."""
     number = float(value)
     decimal = repr(number) if isinstance(value, float) else str(value)
-    return f"{decimal}  {number.hex()}" if np.isfinite(number) else decimal
+    return f"{decimal}  {hexadecimal(value)}" if np.isfinite(number) else decimal
+
+
+def hexadecimal(value: Any) -> str:
+    """A number as a hexadecimal float that ``float.fromhex`` reads, without trailing zeros."""
+    number = float(value)
+    return re.sub(r"\.?0*p", "p", number.hex()) if np.isfinite(number) else str(number)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from solvergen.verify.bits import show
+from solvergen.verify.bits import hexadecimal, show
 from solvergen.verify.example import Example, Tensor
 from solvergen.verify.trace import Difference
 
@@ -130,11 +130,11 @@ class Disagreement:
     def _contents(self, tensor: Tensor, array: Any) -> str:
         """A small array whole; of a larger one the element at which the runs part."""
         if array.size <= ELEMENTS_SHOWN:
-            values = ", ".join(_hex(v) for v in array.reshape(-1))
+            values = ", ".join(hexadecimal(v) for v in array.reshape(-1))
             return f" = [{values}]" if array.ndim else f" = {values}"
         d = self.difference
         if d is not None and d.tensor == tensor.name and d.index is not None:
-            return f", there {_hex(array[d.index])}"
+            return f", there {hexadecimal(array[d.index])}"
         return ""
 
     def as_json(self) -> dict[str, Any]:
@@ -174,8 +174,3 @@ def _plain(value: Any) -> str:
 
 def _number(value: Any) -> str:
     return show(value) if _is_number(value) else str(value)
-
-
-def _hex(value: Any) -> str:
-    number = float(value)
-    return number.hex() if np.isfinite(number) else str(number)

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, product
+from types import MappingProxyType
 
 from hypothesis import strategies as st
 
 from solvergen.errors import VerificationError
 from solvergen.runtime.definition import Definition, Hyperparameter
+from solvergen.runtime.groups import MULTIPLIERS
 
 Setting = Mapping[str, bool | None]
 """Options as given to the constructor; None leaves a derived one to the definition."""
@@ -34,6 +36,7 @@ _EXTREME = (
     1.0 / 3.0,
     3.5e38,  # beyond the largest float32
     1e300,
+    math.inf,
 )
 _WHOLE = (1.0, 2.0, 3.0, 0.0, 5.0, 10.0, 100.0, -1.0, 2.0**24 + 1, 2.0**31, 2.0**53)
 
@@ -42,12 +45,12 @@ def allowed(hyperparameter: Hyperparameter, value: float) -> bool:
     """Whether ``value`` is a number of the hyperparameter's range."""
     h = hyperparameter
     return (
-        math.isfinite(value)
+        not math.isnan(value)
         and (h.min is None or value >= h.min)
         and (h.max is None or value <= h.max)
         and (h.above is None or value > h.above)
         and (h.below is None or value < h.below)
-        and (not h.integer or value == math.floor(value))
+        and (not h.integer or (value.is_integer() and abs(value) <= 2.0**53))
     )
 
 
@@ -129,12 +132,16 @@ class Space:
         setting: Setting,
         hyperparameters: Mapping[str, float],
         fixed: Mapping[str, bool] | None = None,
+        multipliers: Mapping[str, float] = MappingProxyType({}),
     ) -> bool:
-        """Whether the constraints allow this choice.
+        """Whether an optimizer would take this choice of values in their ranges.
 
         ``fixed``: the options of an optimizer that is already made; a change of hyperparameters that
-        would derive others isn't allowed.
+        would derive others isn't allowed. ``multipliers``: those of the group; infinity times 0 isn't
+        allowed.
         """
+        if any(math.isnan(hyperparameters[MULTIPLIERS[name]] * m) for name, m in multipliers.items()):
+            return False
         options = self.resolved(setting, hyperparameters)
         if fixed is not None and options != fixed:
             return False
@@ -187,11 +194,12 @@ def hyperparameters_near(
     space: Space,
     setting: Setting,
     base: Mapping[str, float],
+    multipliers: Mapping[str, float],
     fixed: Mapping[str, bool] | None = None,
 ) -> dict[str, float]:
     """Valid hyperparameters under ``setting``, reached from the valid ``base`` one change at a time.
 
-    ``fixed``: see ``Space.accepts``.
+    ``fixed``, ``multipliers``: see ``Space.accepts``.
     """
     chosen = dict(base)
     # With powers of two and zeros for all of them, products are exact: ties in rounding and equal
@@ -202,6 +210,6 @@ def hyperparameters_near(
             continue
         strategy = exact_values(hyperparameter) if exact else values(hyperparameter)
         moved = {**chosen, hyperparameter.name: draw(strategy)}
-        if space.accepts(setting, moved, fixed):
+        if space.accepts(setting, moved, fixed, multipliers):
             chosen = moved
     return chosen

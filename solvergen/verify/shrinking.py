@@ -269,7 +269,8 @@ def _valid(example: Example, g: int, values: list[Mapping[str, float]], space: S
     options = space.resolved(setting, values[0])
     if options != space.resolved(setting, example.steps[0].hyperparameters[g]):
         return
-    if all(space.accepts(setting, v, options) and space.in_range(v) for v in values):
+    multipliers = example.groups[g].multipliers
+    if all(space.accepts(setting, v, options, multipliers) and space.in_range(v) for v in values):
         steps = tuple(
             replace(step, hyperparameters=_with(step.hyperparameters, g, value))
             for step, value in zip(example.steps, values, strict=True)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
+from solvergen.runtime.groups import MULTIPLIERS as GROUP_MULTIPLIERS
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
@@ -77,11 +78,7 @@ def shapes(draw: st.DrawFn, most: int) -> tuple[int, ...]:
 @st.composite
 def _groups(draw: st.DrawFn, space: Space) -> tuple[tuple[Group, ...], list[dict[str, float]]]:
     """The groups, and the hyperparameters that each begins with."""
-    factors = [
-        factor
-        for factor, name in (("lr_mult", "lr"), ("decay_mult", "weight_decay"))
-        if name in space.definition.hyperparameter_names
-    ]
+    factors = [f for f, name in GROUP_MULTIPLIERS.items() if name in space.definition.hyperparameter_names]
     groups: list[Group] = []
     hyperparameters: list[dict[str, float]] = []
     setting, base = draw(st.sampled_from(space.bases))
@@ -89,8 +86,9 @@ def _groups(draw: st.DrawFn, space: Space) -> tuple[tuple[Group, ...], list[dict
         if groups and _one_in(draw, 3):
             # Options of its own for this group: one more launch in every step.
             setting, base = draw(st.sampled_from(space.bases))
-        groups.append(Group(setting, {f: draw(_MULTIPLIER) for f in factors if _one_in(draw, 2)}))
-        hyperparameters.append(draw(hyperparameters_near(space, setting, base)))
+        multipliers = {f: draw(_MULTIPLIER) for f in factors if _one_in(draw, 2)}
+        groups.append(Group(setting, multipliers))
+        hyperparameters.append(draw(hyperparameters_near(space, setting, base, multipliers)))
     return tuple(groups), hyperparameters
 
 
@@ -168,7 +166,7 @@ def examples(
     for number in range(draw(st.sampled_from(lengths))):
         if number and _one_in(draw, 3):
             current = [
-                draw(hyperparameters_near(space, group.options, now, fixed))
+                draw(hyperparameters_near(space, group.options, now, group.multipliers, fixed))
                 for group, now, fixed in zip(groups, current, options, strict=True)
             ]
         gradients: list[Array | None] = []

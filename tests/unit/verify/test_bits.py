@@ -73,7 +73,9 @@ def test_ulp_distance(a: float, b: float, distance: int | None) -> None:
 
 
 def test_numbers_are_shown_in_decimal_and_hexadecimal() -> None:
-    assert show(np.float32(0.1)) == "0.1  0x1.99999a0000000p-4"
+    assert show(np.float32(0.1)) == "0.1  0x1.99999ap-4"
     assert show(0.1) == "0.1  0x1.999999999999ap-4"
     assert show(np.float32("nan")) == "nan"
-    assert show(np.array(1.5, ml_dtypes.bfloat16)[()]) == "1.5  0x1.8000000000000p+0"
+    assert show(np.float32(-0.0)) == "-0.0  -0x0p+0"
+    assert show(1024.0) == "1024.0  0x1p+10"
+    assert show(np.array(1.5, ml_dtypes.bfloat16)[()]) == "1.5  0x1.8p+0"

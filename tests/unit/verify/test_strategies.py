@@ -195,7 +195,7 @@ def test_everything_drawn_is_valid(runs: list[Example]) -> None:
         for s in e.steps:
             for group, hyperparameters in zip(e.groups, s.hyperparameters, strict=True):
                 assert set(group.options) == {"nesterov"}
-                assert space.accepts(group.options, hyperparameters)
+                assert space.accepts(group.options, hyperparameters, multipliers=group.multipliers)
                 assert space.in_range(hyperparameters)
             assert [g is None or g.shape == t.shape for g, t in zip(s.gradients, e.tensors, strict=True)]
     assert {g.options["nesterov"] for e in runs for g in e.groups} == {False, True}
@@ -265,10 +265,18 @@ def test_constraints_that_defaults_break_are_met() -> None:
     space = space_of(PICKY)
     assert {setting["nesterov"] for setting, _ in space.bases} == {False, True}
     setting, base = next(b for b in space.bases if b[0]["nesterov"])
-    near = drawn(hyperparameters_near(space, setting, base))
+    near = drawn(hyperparameters_near(space, setting, base, {}))
     assert all(space.accepts(setting, hyperparameters) for hyperparameters in near)
     assert len({hyperparameters["momentum"] for hyperparameters in near}) > 20
     assert {hyperparameters["dampening"] for hyperparameters in near} == {0.0}
+
+
+def test_infinity_is_a_value_but_not_times_zero() -> None:
+    space = space_of(PLAIN)
+    assert math.inf in drawn(values(LR))
+    assert space.accepts({}, {"lr": math.inf})
+    assert space.accepts({}, {"lr": math.inf}, multipliers={"lr_mult": 2.0})
+    assert not space.accepts({}, {"lr": math.inf}, multipliers={"lr_mult": 0.0})
 
 
 def test_a_setting_that_cannot_be_satisfied_is_left_out() -> None:
