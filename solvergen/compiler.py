@@ -8,25 +8,25 @@ This half of solvergen reads specs and prints code; it never runs what it prints
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from solvergen.emit.host import host_text
 from solvergen.emit.kernel import kernel_text
-from solvergen.emit.library import c_functions, numpy_functions
+from solvergen.emit.library import c_functions, functions_called, numpy_functions
 from solvergen.emit.package import class_text, package_text
 from solvergen.emit.reference import reference_text
 from solvergen.emit.schema import schema_text
-from solvergen.emit.unit import ScalarTexts, Unit
+from solvergen.emit.unit import Unit
 from solvergen.errors import Diagnostic, SpecError
-from solvergen.frontend.resolve import analyse, scalar_expression
-from solvergen.ir.nodes import Call, Expression, Number, walk
-from solvergen.ir.types import SCALAR_REAL
+from solvergen.frontend.resolve import Analysis, analyse
+from solvergen.frontend.surroundings import surroundings
 from solvergen.ir.verify import verify
 from solvergen.passes import optimise
 from solvergen.passes.schedule import schedule
-from solvergen.spec.model import Spec, Text
+from solvergen.spec.model import Spec
 from solvergen.spec.reader import check_folder, examine, spec_files
 
 Paths = Sequence[str | os.PathLike[str]]
@@ -41,9 +41,10 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Specs as far as they could be read, by name, and everything found in any of them."""
+    """Specs as far as they could be read, by name, what was seen in them, and everything found."""
 
     specs: tuple[Spec, ...]
+    analyses: tuple[Analysis, ...]
     diagnostics: tuple[Diagnostic, ...]
 
     @property
@@ -52,18 +53,22 @@ class Checked:
         return any(d.severity == "error" for d in self.diagnostics)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Compiled:
-    """A build: the optimizers, the package's texts, and warnings about the specs."""
+    """Optimizers through all passes, by name, and warnings about their specs."""
 
     units: tuple[Unit, ...]
-    artifacts: Artifacts
     warnings: tuple[Diagnostic, ...]
+
+    @cached_property
+    def artifacts(self) -> Artifacts:
+        """The package's texts."""
+        return emit(self.units)
 
 
 def check(paths: Paths) -> Checked:
     """Everything that is wrong with the specs at ``paths``, equations included. Raises nothing for it."""
-    specs: list[Spec] = []
+    seen: list[tuple[Spec, Analysis]] = []
     findings: list[Diagnostic] = []
     for path in paths:
         files, problem = spec_files(path)
@@ -72,10 +77,11 @@ def check(paths: Paths) -> Checked:
             spec, found = examine(file)
             findings += found
             if spec is not None:
-                specs.append(spec)
-                findings += analyse(spec).diagnostics
-    findings += check_folder(specs)
-    return Checked(tuple(sorted(specs, key=lambda spec: spec.name)), tuple(findings))
+                seen.append((spec, analyse(spec)))
+                findings += seen[-1][1].diagnostics
+    findings += check_folder(spec for spec, _ in seen)
+    seen.sort(key=lambda pair: pair[0].name)
+    return Checked(tuple(spec for spec, _ in seen), tuple(analysis for _, analysis in seen), tuple(findings))
 
 
 def build(paths: Paths, *, progress: Progress = lambda name, done, total: None) -> Compiled:
@@ -83,23 +89,28 @@ def build(paths: Paths, *, progress: Progress = lambda name, done, total: None) 
     checked = check(paths)
     if checked.failed:
         raise SpecError(checked.diagnostics)
-    units = []
-    for done, spec in enumerate(checked.specs):
-        progress(spec.name, done, len(checked.specs))
-        units.append(compile_spec(spec))
-    return Compiled(tuple(units), emit(units), checked.diagnostics)
+    units: list[Unit] = []
+    for spec, analysis in zip(checked.specs, checked.analyses, strict=True):
+        progress(spec.name, len(units), len(checked.specs))
+        units.append(_compile(spec, analysis))
+    return Compiled(tuple(units), checked.diagnostics)
 
 
 def compile_spec(spec: Spec) -> Unit:
     """One spec through the front end and the passes. Raises SpecError."""
     analysis = analyse(spec)
-    if analysis.typed is None or any(d.severity == "error" for d in analysis.diagnostics):
+    if any(d.severity == "error" for d in analysis.diagnostics):
         raise SpecError(analysis.diagnostics)
+    return _compile(spec, analysis)
+
+
+def _compile(spec: Spec, analysis: Analysis) -> Unit:
     assert analysis.parsed is not None
+    assert analysis.typed is not None
     parsed = verify(analysis.parsed, "parsing")
     typed = verify(analysis.typed, "typing")
     optimised = optimise(typed)
-    return Unit(spec, source_name(spec), parsed, typed, optimised, schedule(optimised), _scalar_texts(spec))
+    return Unit(spec, source_name(spec), parsed, typed, optimised, schedule(optimised), surroundings(spec))
 
 
 EMITTERS: dict[str, Callable[[Unit], str]] = {
@@ -119,9 +130,9 @@ def emit(units: Sequence[Unit]) -> Artifacts:
     for unit in units:
         for file, text_of in EMITTERS.items():
             artifacts[f"{unit.spec.name}/{file}"] = text_of(unit)
-    functions = {name for unit in units for name in _wide_functions(unit)}
+    functions = frozenset[str]().union(*(functions_called(unit) for unit in units))
     if functions:
-        artifacts["functions.py"] = numpy_functions(sorted(functions))
+        artifacts["_functions.py"] = numpy_functions(sorted(functions))
     return artifacts
 
 
@@ -129,39 +140,3 @@ def source_name(spec: Spec) -> str:
     """The spec's file as generated text names it: its folder and name, the same on every machine."""
     path = Path(spec.path).resolve()
     return f"{path.parent.name}/{path.name}"
-
-
-def _scalar_texts(spec: Spec) -> ScalarTexts:
-    """The conditions and expressions of a spec outside its update."""
-    return ScalarTexts(
-        derived_options=tuple(
-            (o.name, scalar_expression(o.default, spec)) for o in spec.options if isinstance(o.default, Text)
-        ),
-        constraints=tuple(
-            (
-                scalar_expression(c.when, spec) if c.when is not None else None,
-                scalar_expression(c.that, spec),
-                c.message,
-            )
-            for c in spec.constraints
-        ),
-        initial=tuple((s.name, None if s.copies_param else _initial(s.init, spec)) for s in spec.state),
-    )
-
-
-def _initial(init: float | Text, spec: Spec) -> Expression:
-    if isinstance(init, Text):
-        return scalar_expression(init, spec)
-    return Number(init, init.is_integer(), type=SCALAR_REAL)
-
-
-def _wide_functions(unit: Unit) -> Iterable[str]:
-    """Functions of the language that this optimizer's Python files import from ``functions.py``."""
-    expressions = [s.value for s in unit.typed.statements]
-    expressions += [e for _, e in unit.scalars.derived_options]
-    expressions += [e for when, that, _ in unit.scalars.constraints for e in (when, that) if e is not None]
-    expressions += [e for _, e in unit.scalars.initial if e is not None]
-    for expression in expressions:
-        for node in walk(expression):
-            if isinstance(node, Call) and node.function in ("exp", "log", "tanh", "pow"):
-                yield node.function

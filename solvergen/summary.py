@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from solvergen.compiler import Paths, build
 from solvergen.emit.unit import Unit
-from solvergen.errors import CompilerBug
-from solvergen.ir.nodes import Compare, Expression, Logic, Name, Number, Unary
+from solvergen.ir.evaluate import evaluate
 from solvergen.ir.program import Role
 
 FLOAT32 = 4
@@ -54,37 +52,9 @@ def summary_of(unit: Unit) -> Summary:
 
 def default_setting(unit: Unit) -> dict[str, bool]:
     """The options as an optimizer made with nothing but defaults has them."""
-    values: dict[str, float] = {h.name: h.default for h in unit.spec.hyperparameters}
-    derived = dict(unit.scalars.derived_options)
+    values = {h.name: h.default for h in unit.spec.hyperparameters}
+    derived = dict(unit.surroundings.derived_options)
     return {
-        o.name: bool(_value(derived[o.name], values)) if o.name in derived else bool(o.default)
+        o.name: bool(evaluate(derived[o.name], values)) if o.name in derived else bool(o.default)
         for o in unit.spec.options
     }
-
-
-def _value(e: Expression, values: Mapping[str, float]) -> float:
-    """A condition made of comparisons between hyperparameters and numbers."""
-    match e:
-        case Number():
-            return e.value
-        case Name():
-            return values[e.name]
-        case Unary(op="-"):
-            return -_value(e.operand, values)
-        case Unary(op="not"):
-            return not _value(e.operand, values)
-        case Logic(op="and"):
-            return _value(e.left, values) and _value(e.right, values)
-        case Logic(op="or"):
-            return _value(e.left, values) or _value(e.right, values)
-        case Compare():
-            left, right = _value(e.left, values), _value(e.right, values)
-            return {
-                "<": left < right,
-                "<=": left <= right,
-                ">": left > right,
-                ">=": left >= right,
-                "==": left == right,
-                "!=": left != right,
-            }[e.op]
-    raise CompilerBug(f"no value for {e}")

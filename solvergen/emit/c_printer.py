@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 
 from solvergen.emit.number import c_number
 from solvergen.errors import CompilerBug
+from solvergen.ir.library import library
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
 from solvergen.ir.program import Role
 
 _CONDITIONAL, _OR, _AND, _EQUALITY, _RELATION, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
 _BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
 _PRIMITIVES = frozenset({"sqrt", "abs", "floor"})
-_WIDE = frozenset({"exp", "log", "tanh", "pow"})
-_OF_THE_LIBRARY = frozenset({"min", "max", "sign", "clip"})
 
 
 @dataclass
@@ -78,14 +77,10 @@ class CPrinter:
         arguments = [self.text(a) for a in e.args]
         if e.function in _PRIMITIVES:
             return f"sg_{e.function}{'64' if self.wide else ''}({', '.join(arguments)})", _ATOM
-        if self.wide:
-            self.functions.setdefault(e.function)
-            return f"sg_{e.function}({', '.join(arguments)})", _ATOM
-        if e.function in _OF_THE_LIBRARY:
-            self.functions.setdefault(e.function)
-            return f"sg_{e.function}({', '.join(arguments)})", _ATOM
-        if e.function in _WIDE:
-            self.functions.setdefault(e.function)
+        if not self.wide and e.function not in library():
+            raise CompilerBug(f"no C for the function {e.function}")
+        self.functions.setdefault(e.function)
+        if not self.wide and library()[e.function].wide:
             wide = ", ".join(f"(double){self._at_least(a, _UNARY)}" for a in e.args)
             return f"(sg_real)sg_{e.function}({wide})", _UNARY
-        raise CompilerBug(f"no C for the function {e.function}")
+        return f"sg_{e.function}({', '.join(arguments)})", _ATOM

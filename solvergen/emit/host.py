@@ -49,7 +49,7 @@ def host_text(unit: Unit) -> str:
         {s.name for s in unit.optimised.symbols} | {a.target for a in unit.schedule.host} | {"row", "state"}
     )
     other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), INITIAL), taken)
-    printer = PythonPrinter(other, frozenset(unit.typed.options), floats=True)
+    printer = PythonPrinter(other, floats=True)
     hyperparameters = [f"{s.name}: float" for s in unit.typed.with_role(Role.HYPERPARAMETER)]
     options = [f"{name}: bool" for name in unit.typed.options]
     functions = (
@@ -62,7 +62,7 @@ def host_text(unit: Unit) -> str:
     imports = (
         import_line("solvergen.runtime.definition", (INITIAL,), other),
         import_line("solvergen.runtime.scalars", printer.helpers, other),
-        import_line("..functions", printer.functions, other),
+        import_line(".._functions", printer.functions, other),
     )
     context = HostContext(unit.spec.name, unit.source, template, tuple(i for i in imports if i), functions)
     return render(template, host=context)
@@ -73,7 +73,7 @@ def _keywords(parameters: list[str]) -> list[str]:
 
 
 def _options_of(unit: Unit, parameters: list[str], printer: PythonPrinter) -> FunctionContext:
-    derived = unit.scalars.derived_options
+    derived = unit.surroundings.derived_options
     body = "return {" + ", ".join(f'"{name}": {printer.text(e)}' for name, e in derived) + "}"
     return FunctionContext(
         tuple(signature("options_of", _keywords(parameters), "dict[str, bool]")),
@@ -84,12 +84,13 @@ def _options_of(unit: Unit, parameters: list[str], printer: PythonPrinter) -> Fu
 
 def _constraints(unit: Unit, parameters: list[str], printer: PythonPrinter) -> FunctionContext:
     body = []
-    for when, that, message in unit.scalars.constraints:
-        broken: Expression = Unary("not", that, type=that.type)
-        if when is not None:
-            broken = Logic("and", when, broken, type=that.type)
+    for constraint in unit.surroundings.constraints:
+        type_ = constraint.that.type
+        broken: Expression = Unary("not", constraint.that, type=type_)
+        if constraint.when is not None:
+            broken = Logic("and", constraint.when, broken, type=type_)
         body.append(f"    if {printer.text(broken)}:")
-        body.append(f"        return {string(message)}")
+        body.append(f"        return {string(constraint.message)}")
     body.append("    return None")
     return FunctionContext(
         tuple(signature("constraints", _keywords(parameters), "str | None")),
@@ -121,7 +122,7 @@ def _initial_state(
     unit: Unit, parameters: list[str], printer: PythonPrinter, initial: str
 ) -> FunctionContext:
     items = []
-    for name, expression in unit.scalars.initial:
+    for name, expression in unit.surroundings.initial:
         items.append(f'"{name}": {_start(expression, printer)}')
     return FunctionContext(
         tuple(signature("initial_state", _keywords(parameters), f"dict[str, {initial}]")),

@@ -6,7 +6,7 @@ the kernel's skeleton) gets an underscore behind it. The same names always give 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 _C_KEYWORDS = """
 alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept auto bitand bitor bool break
@@ -88,8 +88,3 @@ def aliases(helpers: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
         used.add(alias)
         result[helper] = alias
     return result
-
-
-def renamed(name: str, names: Mapping[str, str]) -> str:
-    """``name`` under ``names``; itself if it isn't there."""
-    return names.get(name, name)

@@ -39,7 +39,6 @@ class BufferContext:
     loaded: bool
     load_guard: str | None
     stored: bool
-    written: bool
     store_guard: str | None
     result: str
 
@@ -91,7 +90,6 @@ def kernel_context(unit: Unit, template: str, library: Library) -> KernelContext
                 loaded=load is not None,
                 load_guard=macro_condition(load.guard) if load else None,
                 stored=store is not None,
-                written=store is not None,
                 store_guard=macro_condition(store.guard) if store else None,
                 result=names[store.name] if store else "",
             )

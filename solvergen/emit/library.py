@@ -9,6 +9,7 @@ from solvergen.emit.c_printer import CPrinter
 from solvergen.emit.imports import import_line
 from solvergen.emit.python_printer import OF_THE_LIBRARY, PythonPrinter
 from solvergen.emit.render import render
+from solvergen.emit.unit import Unit
 from solvergen.ir.library import BIT_FUNCTIONS, Definition, library
 from solvergen.ir.nodes import Call, walk
 
@@ -55,11 +56,11 @@ def _c_function(definition: Definition) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NumpyFunction:
-    """One function of ``functions.py``."""
+    """One function of ``_functions.py``."""
 
+    signature: str
     name: str
     parameters: str
-    widened: str
     lines: tuple[str, ...]
     result: str
 
@@ -74,7 +75,7 @@ class FunctionsContext:
 
 
 def numpy_functions(names: Iterable[str]) -> str:
-    """``functions.py`` of a package: the functions ``names`` (of the language) in NumPy."""
+    """``_functions.py`` of a package: the functions ``names`` (of the language) in NumPy."""
     template = "numpy/functions.py.j2"
     helpers: dict[str, None] = {}
     bits: dict[str, None] = {"quiet": None, "widened": None}
@@ -89,7 +90,8 @@ def numpy_functions(names: Iterable[str]) -> str:
         helpers.update(printer.helpers)
         own = OF_THE_LIBRARY[name]
         parameters = ", ".join(definition.parameters)
-        functions.append(NumpyFunction(own, parameters, f"{parameters}, narrowed", lines, definition.result))
+        signature = f"def {own}({', '.join(f'{p}: Any' for p in definition.parameters)}) -> Any:"
+        functions.append(NumpyFunction(signature, own, parameters, lines, definition.result))
     imports = (
         import_line("solvergen.runtime.reference_math", helpers, {}),
         import_line("solvergen.runtime.wide_math", bits, {}),
@@ -97,6 +99,13 @@ def numpy_functions(names: Iterable[str]) -> str:
     return render(
         template, library=FunctionsContext(template, tuple(i for i in imports if i), tuple(functions))
     )
+
+
+def functions_called(unit: Unit) -> frozenset[str]:
+    """The functions of ``_functions.py`` that an optimizer's Python files call."""
+    expressions = (*(s.value for s in unit.typed.statements), *unit.surroundings.expressions)
+    calls = (node for e in expressions for node in walk(e) if isinstance(node, Call))
+    return frozenset(call.function for call in calls if call.function in OF_THE_LIBRARY)
 
 
 def _needed(names: tuple[str, ...]) -> tuple[str, ...]:

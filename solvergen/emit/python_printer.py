@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from solvergen.emit.number import python_number
 from solvergen.errors import CompilerBug
+from solvergen.ir.library import library
 from solvergen.ir.nodes import (
     Binary,
     Call,
@@ -40,21 +41,22 @@ _HELPERS = {
     "where": "where",
     "ipow": "power",
 }
-OF_THE_LIBRARY = {"exp": "exp", "log": "log", "tanh": "tanh", "pow": "general_power"}
-"""Functions that the package's own ``functions.py`` holds, printed from their one definition."""
+OF_THE_LIBRARY = {
+    name: "general_power" if name == "pow" else name for name, known in library().items() if known.wide
+}
+"""Functions that the package's own ``_functions.py`` holds, printed from their one definition."""
 
 
 @dataclass
 class PythonPrinter:
     """Prints typed expressions; ``helpers`` and ``functions`` collect what has to be imported.
 
-    ``aliases`` gives a helper another name where the spec uses its own. ``options`` are the names
-    that are compile-time conditions, ``bare`` functions that are called by the name they have;
+    ``aliases`` gives a helper another name where the spec uses its own; ``bare`` are functions that are
+    called by the name they have;
     ``floats``: print every number as a float, since no array is there to tell its type.
     """
 
     aliases: Mapping[str, str]
-    options: frozenset[str] = frozenset()
     real: str = "real"
     bare: frozenset[str] = frozenset()
     floats: bool = False

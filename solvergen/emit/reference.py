@@ -43,7 +43,7 @@ def reference_text(unit: Unit) -> str:
     program = unit.typed
     names = [s.name for s in program.symbols]
     other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), "real", "rounded", "Any"), names)
-    printer = PythonPrinter(other, frozenset(program.options), real=other["real"])
+    printer = PythonPrinter(other, real=other["real"])
     roles = {s.name: s.role for s in program.symbols}
     pairs: list[tuple[Guard, str]] = []
     for statement in program.statements:
@@ -69,7 +69,7 @@ def reference_text(unit: Unit) -> str:
             for line in (
                 import_line("typing", ("Any",), other),
                 import_line("solvergen.runtime.reference_math", printer.helpers, other),
-                import_line("..functions", printer.functions, other),
+                import_line(".._functions", printer.functions, other),
             )
             if line
         ),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from solvergen.emit.prose import string
 from solvergen.emit.render import render
 from solvergen.emit.unit import Unit
-from solvergen.ir.nodes import names_in
 from solvergen.spec.model import Hyperparameter
 
 
@@ -25,7 +24,6 @@ class SchemaContext:
     options: tuple[str, ...]
     state: tuple[str, ...]
     table: tuple[str, ...]
-    uses_t: bool
     imports: str
 
 
@@ -58,7 +56,6 @@ def schema_text(unit: Unit) -> str:
             f"State({string(s.name)}, shape={string(s.shape)}, doc={string(s.doc)})" for s in spec.state
         ),
         table=tuple(string(column.name) for column in unit.schedule.table),
-        uses_t=any("t" in names for names in _names_read(unit)),
         imports=", ".join(["Definition", *used]),
     )
     return render(template, schema=context)
@@ -74,7 +71,3 @@ def _hyperparameter(h: Hyperparameter) -> str:
     if h.integer:
         parts.append("integer=True")
     return f"Hyperparameter({', '.join(parts)}, doc={string(h.doc)})"
-
-
-def _names_read(unit: Unit) -> list[tuple[str, ...]]:
-    return [names_in(s.value) for s in unit.typed.statements]

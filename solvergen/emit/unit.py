@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from solvergen.ir.nodes import Expression
 from solvergen.ir.program import Program
 from solvergen.ir.schedule import Schedule
+from solvergen.ir.surroundings import Surroundings
 from solvergen.spec.model import Spec
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarTexts:
-    """Expressions of a spec outside its update, typed over hyperparameters and options."""
-
-    derived_options: tuple[tuple[str, Expression], ...]
-    constraints: tuple[tuple[Expression | None, Expression, str], ...]
-    """(when or None, condition, message)"""
-    initial: tuple[tuple[str, Expression | None], ...]
-    """None stands for a copy of the parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +24,4 @@ class Unit:
     typed: Program
     optimised: Program
     schedule: Schedule
-    scalars: ScalarTexts
+    surroundings: Surroundings

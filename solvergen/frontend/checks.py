@@ -6,13 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from solvergen.errors import Location
-from solvergen.frontend.conditions import guard_of
-from solvergen.frontend.constants import combine, constant, evaluate
 from solvergen.frontend.findings import Findings
 from solvergen.frontend.flow import Line, reads, setting_text
 from solvergen.frontend.ranges import Range, range_of_hyperparameter, truth
 from solvergen.frontend.scope import Scope
-from solvergen.ir.guards import Guard
+from solvergen.ir.evaluate import combine, constant, evaluate
+from solvergen.ir.guards import Guard, guard_of
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, names_in, walk
 
 if TYPE_CHECKING:

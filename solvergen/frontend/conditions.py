@@ -7,28 +7,13 @@ from typing import TYPE_CHECKING
 from solvergen.frontend.findings import Findings
 from solvergen.frontend.parse import read_expression
 from solvergen.frontend.suggestions import instead_of_name
-from solvergen.ir.guards import Guard
+from solvergen.ir.guards import guard_of
 from solvergen.ir.nodes import Expression, Logic, Name, Unary
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from solvergen.spec.model import Text
-
-
-def guard_of(expression: Expression, options: tuple[str, ...]) -> Guard | None:
-    """The settings in which ``expression`` holds; None if it isn't purely of options."""
-    if isinstance(expression, Name):
-        return Guard.option(options, expression.name) if expression.name in options else None
-    if isinstance(expression, Unary) and expression.op == "not":
-        inner = guard_of(expression.operand, options)
-        return None if inner is None else ~inner
-    if isinstance(expression, Logic):
-        left, right = guard_of(expression.left, options), guard_of(expression.right, options)
-        if left is None or right is None:
-            return None
-        return left & right if expression.op == "and" else left | right
-    return None
 
 
 def read_when(

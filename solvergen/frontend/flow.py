@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-from solvergen.frontend.conditions import guard_of
 from solvergen.frontend.findings import Findings
 from solvergen.frontend.parse import Equation
 from solvergen.frontend.scope import Scope
 from solvergen.frontend.suggestions import nearest
-from solvergen.ir.guards import Guard
+from solvergen.ir.guards import Guard, guard_of
 from solvergen.ir.nodes import Call, Expression, Name
 from solvergen.ir.program import Role
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from solvergen.frontend.constants import MAX_WHOLE, constant
 from solvergen.frontend.findings import Findings
+from solvergen.ir.evaluate import MAX_WHOLE, constant
 from solvergen.ir.functions import FUNCTIONS
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Unary
 from solvergen.ir.types import ELEMENT_BOOL, ELEMENT_REAL, SCALAR_BOOL, SCALAR_INT, SCALAR_REAL, Kind, Type

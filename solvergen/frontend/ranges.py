@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from solvergen.frontend.constants import divide, floor
+from solvergen.ir.evaluate import divide, floor
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Unary
 
 if TYPE_CHECKING:

@@ -6,16 +6,16 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from solvergen.errors import Diagnostic, SpecError
+from solvergen.errors import Diagnostic
 from solvergen.frontend import checks
-from solvergen.frontend.conditions import guard_of, read_when
+from solvergen.frontend.conditions import read_when
 from solvergen.frontend.findings import Findings
 from solvergen.frontend.flow import Line, check_dead, check_flow
 from solvergen.frontend.infer import Typer, join, rounded
 from solvergen.frontend.parse import read_equation, read_expression, target_of
 from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
 from solvergen.frontend.suggestions import instead_of_name, nearest
-from solvergen.ir.guards import Guard
+from solvergen.ir.guards import Guard, guard_of
 from solvergen.ir.nodes import Expression, Name, names_in
 from solvergen.ir.program import Assign, Level, Program, Role, Symbol
 from solvergen.ir.types import Type
@@ -33,23 +33,6 @@ class Analysis:
     parsed: Program | None
     typed: Program | None
     diagnostics: tuple[Diagnostic, ...]
-
-
-def build(spec: Spec) -> Program:
-    """The program of ``spec`` as written (level PARSED). Raises SpecError with everything that is wrong."""
-    analysis = analyse(spec)
-    if analysis.parsed is None:
-        raise SpecError(analysis.diagnostics)
-    return analysis.parsed
-
-
-def resolve(program: Program, spec: Spec) -> Program:
-    """The typed form of ``program``, which ``build`` made of ``spec``. Raises SpecError."""
-    assert program.level is Level.PARSED
-    analysis = analyse(spec)
-    if analysis.typed is None:
-        raise SpecError(analysis.diagnostics)
-    return analysis.typed
 
 
 def analyse(spec: Spec) -> Analysis:

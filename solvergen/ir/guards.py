@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from solvergen.ir.nodes import Expression, Logic, Name, Unary
+
 MAX_OPTIONS = 10
 
 
@@ -126,3 +128,18 @@ class Guard:
 def _column(count: int, bit: int) -> int:
     """The truth table, over ``count`` options, of the option with number ``bit``."""
     return sum(1 << i for i in range(1 << count) if i >> bit & 1)
+
+
+def guard_of(expression: Expression, options: tuple[str, ...]) -> Guard | None:
+    """The settings in which ``expression`` holds; None if it isn't purely of options."""
+    if isinstance(expression, Name):
+        return Guard.option(options, expression.name) if expression.name in options else None
+    if isinstance(expression, Unary) and expression.op == "not":
+        inner = guard_of(expression.operand, options)
+        return None if inner is None else ~inner
+    if isinstance(expression, Logic):
+        left, right = guard_of(expression.left, options), guard_of(expression.right, options)
+        if left is None or right is None:
+            return None
+        return left & right if expression.op == "and" else left | right
+    return None

@@ -41,13 +41,15 @@ class Pass:
 class Schedule:
     """A program ready for printing.
 
-    ``host`` runs in float64 once for each distinct set of scalar values; ``scalar_results`` are the
-    new values of scalar state; ``table`` lists what the kernels read of it.
+    ``given`` names the scalars that the host begins with (hyperparameters, ``t``, scalar state,
+    options) and where they exist; ``host`` runs in float64 once for each distinct set of their values;
+    ``scalar_results`` are the new values of scalar state; ``table`` lists what the kernels read.
     """
 
     name: str
     options: tuple[str, ...]
     buffers: tuple[str, ...]
+    given: tuple[tuple[str, Guard], ...]
     host: tuple[Assign, ...]
     scalar_results: tuple[Result, ...]
     table: tuple[Column, ...]

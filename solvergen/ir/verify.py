@@ -41,15 +41,21 @@ def verify(program: Program, after: str) -> Program:
 def verify_schedule(schedule: Schedule) -> Schedule:
     """The scheduled form: names defined before use in each section, one load and store a buffer."""
     try:
-        host: dict[str, Guard] = {}
+        host = dict(schedule.given)
         for statement in schedule.host:
-            _define(host, statement)
             for node in walk(statement.value):
                 if isinstance(node, (Round, Stored)) or (node.type is not None and node.type.is_element):
                     raise _Violation(f"element arithmetic on the host: {statement.target}")
+                if isinstance(node, Name):
+                    _available(host, node.name, statement.guard)
+            _define(host, statement)
         columns = [column.name for column in schedule.table]
         if len(set(columns)) != len(columns):
             raise _Violation("a column of the table occurs twice")
+        for name, guard in [(c.name, c.guard) for c in schedule.table]:
+            _available(host, name, guard)
+        for result in schedule.scalar_results:
+            _available(host, result.name, result.guard)
         for sweep in schedule.passes:
             loaded = [load.buffer for load in sweep.loads]
             stored = [store.buffer for store in sweep.stores]

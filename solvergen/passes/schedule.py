@@ -16,6 +16,8 @@ from solvergen.ir.verify import verify_schedule
 from solvergen.passes.describe import describe
 from solvergen.passes.rewrite import FreshNames
 
+_GIVEN = (Role.HYPERPARAMETER, Role.T, Role.SCALAR_STATE, Role.OPTION)
+
 
 def schedule(program: Program) -> Schedule:
     """Split ``program`` into the host's part and its passes over memory."""
@@ -38,6 +40,7 @@ def schedule(program: Program) -> Schedule:
             program.name,
             program.options,
             tuple(b.name for b in buffers),
+            tuple((s.name, s.guard) for s in program.with_role(*_GIVEN)),
             tuple(worker.host),
             tuple(r for r in program.results if r.buffer in scalar_states),
             tuple(Column(name, guard) for name, guard in worker.columns.items()),

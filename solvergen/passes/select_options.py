@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from solvergen.ir.guards import Guard
-from solvergen.ir.nodes import Call, Expression, Logic, Name, Unary, names_in
+from solvergen.ir.guards import Guard, guard_of
+from solvergen.ir.nodes import Call, Expression, Name
 from solvergen.ir.program import Assign, Program, Role, Symbol
 from solvergen.passes.describe import describe
 from solvergen.passes.rewrite import FreshNames
@@ -47,9 +47,6 @@ class _Worker:
         """The guard of ``e``, if it is a ``where`` by options alone."""
         if not (isinstance(e, Call) and e.function == "where"):
             return None
-        names = names_in(e.args[0])
-        if not names or not set(names) <= set(self.program.options):
-            return None
         return guard_of(e.args[0], self.program.options)
 
     def _lift(self, e: Expression, statement: Assign) -> Expression:
@@ -62,17 +59,3 @@ class _Worker:
         self.symbols.append(Symbol(target, Role.TEMPORARY, statement.guard, e.type, e.location))
         self.statement(replace(statement, target=target, value=e))
         return Name(target, type=e.type, location=e.location)
-
-
-def guard_of(condition: Expression, options: tuple[str, ...]) -> Guard:
-    """The truth table of a condition made of options alone."""
-    match condition:
-        case Name():
-            return Guard.option(options, condition.name)
-        case Unary(op="not"):
-            return ~guard_of(condition.operand, options)
-        case Logic(op="and"):
-            return guard_of(condition.left, options) & guard_of(condition.right, options)
-        case Logic(op="or"):
-            return guard_of(condition.left, options) | guard_of(condition.right, options)
-    raise TypeError(f"not a condition on options: {condition}")

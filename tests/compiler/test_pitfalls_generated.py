@@ -244,3 +244,13 @@ def test_generated_text_stays_inside_its_comments(tmp_path):
     param = np.ones(2, np.float32)
     package.Rule(param, backend="numpy").step(np.ones(2, np.float32))
     assert "trap" in package.Rule.__doc__
+
+
+@pytest.mark.parametrize("name", ["functions", "solvergen", "reference", "schema", "typing", "numpy"])
+def test_a_spec_may_be_called_like_a_module(tmp_path, name):
+    text = spec_text("param = param - lr*exp(grad)").replace("name: rule", f"name: {name}\nclass_name: Rule")
+    (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    package = built_package([tmp_path], tmp_path / f"package_{name}")
+    param = np.ones(2, np.float32)
+    package.Rule(param, backend="numpy").step(np.zeros(2, np.float32))
+    assert param.tolist() == [np.float32(1) - np.float32(0.1)] * 2

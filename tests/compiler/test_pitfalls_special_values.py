@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from solvergen.compiler import check
-from solvergen.frontend.constants import evaluate
+from solvergen.ir.evaluate import evaluate
 from solvergen.frontend.parse import parse_condition
 from solvergen.spec.model import Text
 from tests.compiler.stepping import agreed, rule

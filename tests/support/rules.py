@@ -7,7 +7,8 @@ from textwrap import indent
 
 from solvergen.compiler import compile_spec
 from solvergen.emit.unit import Unit
-from solvergen.frontend.resolve import build, resolve
+from solvergen.errors import SpecError
+from solvergen.frontend.resolve import analyse
 from solvergen.ir.program import Program
 from solvergen.spec.model import Spec
 from solvergen.spec.reader import read_spec
@@ -36,7 +37,10 @@ def spec_of(folder: Path, update: str, **parts: str) -> Spec:
 def typed(folder: Path, update: str, **parts: str) -> Program:
     """The typed program of such a spec."""
     spec = spec_of(folder, update, **parts)
-    return resolve(build(spec), spec)
+    found = analyse(spec)
+    if found.typed is None:
+        raise SpecError(found.diagnostics)
+    return found.typed
 
 
 def compiled(folder: Path, update: str, **parts: str) -> Unit:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from solvergen.errors import SpecError
-from solvergen.frontend.resolve import analyse, build, resolve, scalar_expression
+from solvergen.frontend.resolve import analyse, scalar_expression
 from solvergen.ir.program import Level
 from solvergen.spec.model import Constraint, Hyperparameter, State, Text
 from solvergen.spec.reader import examine
@@ -296,20 +296,16 @@ def test_everything_is_reported_at_once_in_the_order_of_the_file():
     assert analysis.typed is None
 
 
-def test_build_and_resolve_raise_everything():
-    rule = spec("param = param - lr*grda", "param = param + qq")
-    with pytest.raises(SpecError) as raised:
-        build(rule)
-    assert [d.code for d in raised.value.diagnostics] == ["SG060", "SG060"]
-    good = spec(GD)
-    parsed = build(good)
-    assert parsed.level is Level.PARSED
-    assert resolve(parsed, good).level is Level.TYPED
-    assert all(symbol.type is None for symbol in parsed.symbols)
+def test_both_levels_come_at_once():
+    found = analyse(spec(GD))
+    assert found.parsed.level is Level.PARSED
+    assert found.typed.level is Level.TYPED
+    assert all(symbol.type is None for symbol in found.parsed.symbols)
+    assert all(symbol.type is not None for symbol in found.typed.symbols)
 
 
 def test_symbols_come_in_order():
-    program = build(
+    program = analyse(
         spec(
             "b = grad",
             "m = m + b",
@@ -318,7 +314,7 @@ def test_symbols_come_in_order():
             options="flag",
             state=(state("m"),),
         )
-    )
+    ).parsed
     assert [s.name for s in program.symbols] == ["param", "grad", "m", "lr", "t", "flag", "b", "a"]
     assert program.symbol("a").guard.text() == "flag"
     assert program.statements[2].guard.text() == "flag"

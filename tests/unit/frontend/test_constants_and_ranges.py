@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solvergen.frontend.constants import constant, divide, evaluate, floor, integer_power
 from solvergen.frontend.ranges import Range, range_of_hyperparameter, truth, value_range
+from solvergen.ir.evaluate import constant, divide, evaluate, floor, integer_power
 from solvergen.ir.nodes import Compare, names_in
 from solvergen.spec.model import Hyperparameter
 from tests.unit.frontend.strategies import numeric

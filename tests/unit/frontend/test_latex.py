@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solvergen.frontend.latex import expression_latex, name_latex, names_latex, program_latex
-from solvergen.frontend.resolve import build, resolve
+from solvergen.frontend.resolve import analyse
 from tests.unit.frontend.support import spec, value
 
 
@@ -90,7 +90,7 @@ def test_a_program():
     rule = spec(
         ("a and not b", "g = -grad"), ("not (a and not b)", "g = grad"), "param = param - lr*g", options="a b"
     )
-    assert program_latex(resolve(build(rule), rule)).splitlines() == [
+    assert program_latex(analyse(rule).typed).splitlines() == [
         r"\begin{aligned}",
         r"g &\leftarrow -\mathrm{grad} && \text{if } \mathrm{a} \land \lnot \mathrm{b} \\",
         r"g &\leftarrow \mathrm{grad} && \text{if } \mathrm{b} \lor \lnot \mathrm{a} \\",
@@ -101,5 +101,5 @@ def test_a_program():
 
 def test_typed_programs_read_like_parsed_ones():
     rule = spec("param = param - lr*grad**2")
-    parsed = build(rule)
-    assert program_latex(parsed) == program_latex(resolve(parsed, rule))
+    found = analyse(rule)
+    assert program_latex(found.parsed) == program_latex(found.typed)

@@ -9,9 +9,9 @@ import sympy
 from hypothesis import given, settings
 
 from solvergen.errors import NotExpressible, SpecError
-from solvergen.frontend.constants import evaluate
-from solvergen.frontend.resolve import build, resolve
+from solvergen.frontend.resolve import analyse
 from solvergen.frontend.sympy_bridge import algebra, from_sympy, language_text, program_sympy, to_sympy
+from solvergen.ir.evaluate import evaluate
 from solvergen.ir.nodes import Name, walk
 from solvergen.ir.text import expression_text
 from tests.unit.frontend.strategies import numeric
@@ -230,7 +230,7 @@ def test_algebra_back_in_the_language_has_the_same_value(expression):
 
 def test_a_program_as_sympy_sees_it():
     rule = spec(("a", "x = 2*grad"), ("not a", "x = grad"), "param = param - lr*x", options="a")
-    text = program_sympy(resolve(build(rule), rule))
+    text = program_sympy(analyse(rule).typed)
     assert text.splitlines()[1:] == [
         "x = 2*grad  # when a",
         "x = grad  # when not a",

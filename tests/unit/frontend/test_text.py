@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvergen.frontend.resolve import build, resolve
+from solvergen.frontend.resolve import analyse
 from solvergen.ir.nodes import Name, Number, Round, Stored, Unary
 from solvergen.ir.text import expression_text, program_text
 from solvergen.ir.types import ELEMENT_REAL
@@ -18,8 +18,8 @@ def test_a_program_as_text():
     from dataclasses import replace
 
     rule = replace(rule, state=rule.state[:1])
-    parsed = build(rule)
-    assert program_text(parsed) == (
+    found = analyse(rule)
+    assert program_text(found.parsed) == (
         "rule, parsed\n"
         "\n"
         "symbols\n"
@@ -35,7 +35,7 @@ def test_a_program_as_text():
         "  m = 2*m  when flag                  # rule.yaml:2\n"
         "  param = param - where(flag, m, -m)  # rule.yaml:3\n"
     )
-    lines = program_text(resolve(parsed, rule)).splitlines()
+    lines = program_text(found.typed).splitlines()
     assert lines[0] == "rule, typed"
     assert "  lr     hyperparameter  scalar real" in lines
     assert "  m = round(lr)*m + grad              # rule.yaml:1" in lines

@@ -1,6 +1,8 @@
-"""What an expression of numbers comes to, in float64 by the language's rules; for checks and decisions only.
+"""What an expression of numbers comes to, in float64 by the language's rules.
 
-Nothing computed here enters a program, except a whole exponent: constants are folded by a pass.
+Arithmetic, ``sqrt`` and whole powers are exactly what the host computes, so that constants may be folded
+with them. ``exp log tanh`` and general powers come from Python's ``math`` and serve checks and decisions
+only: they may differ from the language's in the last bits.
 """
 
 from __future__ import annotations
