@@ -36,6 +36,7 @@ from solvergen.runtime.native.build import load  # noqa: E402
 from solvergen.runtime.native.compiler import find_compiler  # noqa: E402
 from solvergen.runtime.native.processor import processor  # noqa: E402
 from solvergen.runtime.native.threads import thread_count  # noqa: E402
+from solvergen.runtime.spans import Spans  # noqa: E402
 
 TARGET_LIMIT = 1.15
 TARGET_TORCH = 0.5
@@ -89,7 +90,8 @@ def traffic_limit(case: Case) -> Contender:
         )
         for i, param in enumerate(arrays(case, 2))
     )
-    launcher = CpuLauncher(LaunchPlan(definition, options, "float32", "float32", tensors), library)
+    owned = Spans.over([a for t in tensors for a in (t.param, *t.states) if a is not None], backend.span_of)
+    launcher = CpuLauncher(LaunchPlan(definition, options, "float32", "float32", tensors, owned), library)
     table = np.zeros((1, len(definition.table)), np.float32)
     rows = np.zeros(case.tensors, np.int32)
 

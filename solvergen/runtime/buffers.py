@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from solvergen.errors import ArrayError
-from solvergen.runtime.backends.base import HostArray
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
 
@@ -66,12 +66,6 @@ class HostArrays:
         if checked.shape != param.shape:
             raise ArrayError(f"{what} has shape {checked.shape}, the parameter {param.shape}")
         self._check_layout(what, checked, in_place=False)
-        start, end = self.span_of(checked)
-        other_start, other_end = self.span_of(param)
-        if start < other_end and other_start < end:
-            raise ArrayError(
-                f"{what} shares memory with the parameter, which the step overwrites; pass a copy"
-            )
 
     def dtype_of(self, array: HostArray) -> str:
         """Name of the storage type."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from solvergen.runtime.backends.base import HostArray
+from solvergen.runtime.arrays import HostArray
 
 
 class Cohort:

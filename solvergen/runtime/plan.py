@@ -7,22 +7,24 @@ like the one before costs one quick check a launch.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from solvergen.errors import ArrayError
-from solvergen.runtime.backends.base import Backend, HostArray, Launcher, LaunchPlan
+from solvergen.errors import ArrayError, CompilerBug
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.backends.base import Backend, Launcher, LaunchPlan
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.layout import picker
+from solvergen.runtime.spans import Spans
 from solvergen.runtime.tables import table_width
 from solvergen.runtime.tensors import Tensor
 
 KEPT_PATTERNS = 32
-"""Patterns of present gradients whose launches are kept; the oldest are dropped."""
+"""Patterns of gradients (present or not, and of which dtypes) whose launches are kept; the least recently
+used are dropped."""
 
 
 class Launch:
@@ -107,7 +109,11 @@ class LaunchSet:
 
 
 class Launches:
-    """The launches of an optimizer, by pattern of gradients."""
+    """The launches of an optimizer, by pattern of gradients.
+
+    A gradient may overlap nothing that the optimizer owns, no parameter and no state, whether or not this
+    step writes it: so what is allowed doesn't depend on which gradients are None.
+    """
 
     def __init__(
         self,
@@ -122,11 +128,10 @@ class Launches:
         self._tensors = tensors
         self._options = options
         self._current: LaunchSet | None = None
-        self._by_mask: dict[bytes, LaunchSet] = {}
-        self._by_dtypes: dict[tuple[str | None, ...], LaunchSet] = {}
-        named = [(a, t.plan.name) for t in tensors for a in (t.plan.param, *t.plan.states) if a is not None]
-        spans = sorted((*backend.span_of(array), name) for array, name in named)
-        self._spans = [span for span in spans if span[0] != span[1]]  # of all that a step may write
+        self._known: dict[tuple[str | None, ...], LaunchSet] = {}  # by dtypes, most recently used last
+        owned = [(a, t.plan.name) for t in tensors for a in (t.plan.param, *t.plan.states) if a is not None]
+        self._owned = Spans.over([array for array, _ in owned], backend.span_of)
+        self._owners = [name for _, name in owned]
 
     def bind(self, gradients: Sequence[object]) -> LaunchSet:
         """Bind gradients, one or None a tensor. Raises ArrayError that says which can't be used and why."""
@@ -134,39 +139,36 @@ class Launches:
         if current is not None and current.members is None and current.bind(gradients):
             return current
         mask = bytes([gradient is not None for gradient in gradients])
-        known = self._by_mask.get(mask)
-        if known is not None and known.bind(gradients):
-            self._current = known
-            return known
+        for dtypes, known in reversed(self._known.items()):
+            if known.mask == mask and known.bind(gradients):
+                return self._use(dtypes, known)
         self._check(gradients)
         dtypes = tuple(None if g is None else self._backend.dtype_of(g) for g in gradients)
-        found = self._by_dtypes.get(dtypes)
+        found = self._known.get(dtypes)
         if found is None:
             found = self._prepare(dtypes, mask)
-            if len(self._by_dtypes) >= KEPT_PATTERNS:
-                oldest = self._by_dtypes.pop(next(iter(self._by_dtypes)))
-                if self._by_mask.get(oldest.mask) is oldest:
-                    del self._by_mask[oldest.mask]
-            self._by_dtypes[dtypes] = found
+            if len(self._known) >= KEPT_PATTERNS:
+                del self._known[next(iter(self._known))]
         if not found.bind(gradients):
-            # Each was checked by itself: what remains is memory that they share with what is written.
-            raise ArrayError("a gradient shares memory with a parameter or state, which the step overwrites")
-        self._by_mask[mask] = self._current = found
-        return found
+            raise CompilerBug("a launcher refuses gradients that were checked")
+        return self._use(dtypes, found)
+
+    def _use(self, dtypes: tuple[str | None, ...], launches: LaunchSet) -> LaunchSet:
+        self._known.pop(dtypes, None)
+        self._known[dtypes] = self._current = launches
+        return launches
 
     def _check(self, gradients: Sequence[object]) -> None:
-        starts = [start for start, _, _ in self._spans]
         for tensor, gradient in zip(self._tensors, gradients, strict=True):
             if gradient is None:
                 continue
             name = tensor.plan.name
             self._backend.check_gradient(name, tensor.plan.param, gradient)
-            start, end = self._backend.span_of(gradient)
-            nearest = bisect_right(starts, end - 1) - 1
-            if start < end and nearest >= 0 and self._spans[nearest][1] > start:
+            met = self._owned.met_by(*self._backend.span_of(gradient))
+            if met is not None:
                 raise ArrayError(
-                    f"the gradient of {name!r} shares memory with the parameter {self._spans[nearest][2]!r} "
-                    "or its state, which the step overwrites; pass a copy"
+                    f"the gradient of {name!r} shares memory with the parameter {self._owners[met]!r} "
+                    "or its state, which the optimizer overwrites; pass a copy"
                 )
 
     def _prepare(self, dtypes: tuple[str | None, ...], mask: bytes) -> LaunchSet:
@@ -178,15 +180,13 @@ class Launches:
         launches = []
         kernels = self._backend.table == "kernel"
         for (param_dtype, grad_dtype, _), members in parts.items():
-            own = set(members)
-            others = [t.plan for i, t in enumerate(self._tensors) if i not in own and dtypes[i] is not None]
             plan = LaunchPlan(
                 definition=self._definition,
                 options=dict(self._options[self._tensors[members[0]].group]),
                 param_dtype=param_dtype,
                 grad_dtype=grad_dtype,
                 tensors=tuple(self._tensors[i].plan for i in members),
-                others=tuple(a for t in others for a in (t.param, *t.states) if a is not None),
+                owned=self._owned,
             )
             everything = len(members) == len(self._tensors)
             launches.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from solvergen.runtime.backends.base import HostArray
+from solvergen.runtime.arrays import HostArray
 
 
 @dataclass(frozen=True, eq=False)

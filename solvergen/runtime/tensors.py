@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solvergen.errors import ArrayError
-from solvergen.runtime.backends.base import Array, Backend, TensorPlan
+from solvergen.runtime.arrays import Array
+from solvergen.runtime.backends.base import Backend, TensorPlan
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
 

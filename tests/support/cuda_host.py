@@ -25,7 +25,8 @@ from typing import Any, Literal
 import numpy as np
 
 from solvergen.errors import KernelBuildError
-from solvergen.runtime.backends.base import Array, HostArray, LaunchPlan
+from solvergen.runtime.arrays import Array, HostArray
+from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import Kernels

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from solvergen.runtime.backends.base import HostArray
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.cuda.tables import CHUNK
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype, numpy_dtype, rounding

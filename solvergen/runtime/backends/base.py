@@ -8,17 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-import numpy as np
-
+from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.definition import Definition, Initial
-
-Array = Any
-"""An array of the backend's own kind: ``numpy.ndarray`` on the host, ``cupy.ndarray`` on a GPU."""
-
-HostArray = np.ndarray[Any, np.dtype[Any]]
-"""A NumPy array of any shape and dtype."""
+from solvergen.runtime.spans import Spans
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +30,9 @@ class TensorPlan:
 class LaunchPlan:
     """Tensors that one launch updates: equal dtypes and options, whatever their number and sizes.
 
-    ``param_dtype`` and ``grad_dtype`` are names: float32, float64, bfloat16 or float16. ``others`` are
-    arrays that other launches of the same step write: gradients may not overlap these either.
+    ``param_dtype`` and ``grad_dtype`` are names: float32, float64, bfloat16 or float16. ``owned`` is the
+    memory of all parameters and states of the optimizer, those of other launches too: gradients may not
+    overlap it.
     """
 
     definition: Definition
@@ -45,7 +40,7 @@ class LaunchPlan:
     param_dtype: str
     grad_dtype: str
     tensors: tuple[TensorPlan, ...]
-    others: tuple[Array, ...] = ()
+    owned: Spans
 
 
 class Launcher(Protocol):
@@ -55,7 +50,7 @@ class Launcher(Protocol):
         """Check quickly and remember one gradient for each tensor of the plan, in the plan's order.
 
         False if any is not exactly as planned (type, dtype, shape, C-contiguous, aligned, on the
-        device, not overlapping parameters, states or ``others``). Changes nothing that a caller can see.
+        device, not overlapping the plan's ``owned`` memory). Changes nothing that a caller can see.
         """
         ...
 
@@ -112,7 +107,7 @@ class Backend(Protocol):
 
     def check_gradient(self, name: str, param: Array, gradient: object) -> None:
         """The slow, exact check. Raises ``ArrayError`` that says what is wrong (shape, dtype, device,
-        layout, overlap with ``param``)."""
+        layout). Whether it overlaps what the optimizer owns is the caller's to check."""
         ...
 
     def prepare(self, plan: LaunchPlan) -> Launcher:

@@ -12,7 +12,8 @@ import numpy as np
 
 from solvergen.errors import BackendUnavailable, CompilerBug
 from solvergen.runtime import native
-from solvergen.runtime.backends.base import HostArray, LaunchPlan
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
 from solvergen.runtime.definition import Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype, numpy_dtype
@@ -148,11 +149,6 @@ class CpuLauncher:
         ndim = np.array([len(tensor.shape) for tensor in plan.tensors], np.int32)
         shapes = np.array([length for tensor in plan.tensors for length in tensor.shape], np.int64)
         nbytes = sizes * itemsize
-        own = (array for tensor in plan.tensors for array in (tensor.param, *tensor.states))
-        written = [array for array in (*own, *plan.others) if array is not None and array.size]
-        spans = sorted((address_of(array), address_of(array) + array.nbytes) for array in written)
-        starts = np.array([start for start, _ in spans], np.uint64)
-        ends = np.array([end for _, end in spans], np.uint64)
         # The buffer protocol doesn't know bfloat16: where arrays can't be read directly, it goes as
         # 16-bit words.
         self._as_words = plan.grad_dtype == "bfloat16" and self._library.head == 0
@@ -160,11 +156,11 @@ class CpuLauncher:
             format_ = "H" if self._as_words else "\0"
         else:
             format_ = self._grad_dtype.char
-        keeps = (ndim, shapes, nbytes, starts, ends)
+        keeps = (ndim, shapes, nbytes, plan.owned.starts, plan.owned.ends)
         gather = Gather(
             len(plan.tensors),
             *(address_of(array) for array in keeps),
-            len(spans),
+            len(plan.owned.starts),
             address_of(self._pointers) + self._pointers.itemsize,
             self._pointers.shape[1],
             itemsize,

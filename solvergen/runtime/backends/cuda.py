@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from solvergen.errors import ArrayError, BackendUnavailable
-from solvergen.runtime.backends.base import Array, HostArray, LaunchPlan
+from solvergen.runtime.arrays import Array, HostArray
+from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.buffers import gradient_dtypes, type_name
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavailable
@@ -137,12 +138,6 @@ class CudaBackend:
                 "cupy.ascontiguousarray(gradient)"
             )
         _check_alignment(what, checked)
-        start, end = self.span_of(checked)
-        other_start, other_end = self.span_of(param)
-        if start < other_end and other_start < end:
-            raise ArrayError(
-                f"{what} shares memory with the parameter, which the step overwrites; pass a copy"
-            )
 
     def prepare(self, plan: LaunchPlan) -> CudaLauncher:
         """Compile the kernel, or take it from the cache; load it; build the tables.

@@ -6,14 +6,14 @@ and temporaries of a few hundred kilobytes whatever the tensors' sizes.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from solvergen.errors import CompilerBug
-from solvergen.runtime.backends.base import HostArray, LaunchPlan, TensorPlan
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype, rounding
 
@@ -49,11 +49,7 @@ class NumpyLauncher:
         active = definition.active_state(**plan.options)
         # Columns of the table that hold scalar states which don't exist: the reference gets None.
         self._absent = tuple(i for i, name in enumerate(definition.scalar_states) if name not in active)
-        own = [a for t in plan.tensors for a in (t.param, *t.states) if a is not None]
-        written = [(address_of(a), address_of(a) + a.nbytes) for a in (*own, *plan.others)]
-        spans = sorted(span for span in written if span[0] != span[1])
-        self._starts = [start for start, _ in spans]
-        self._ends = [end for _, end in spans]
+        self._owned = plan.owned
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Remember the gradients if each is just what the plan expects."""
@@ -71,7 +67,7 @@ class NumpyLauncher:
                 return False
             start = address_of(gradient)
             if gradient.size and (
-                start % gradient.itemsize or self._overlaps(start, start + gradient.nbytes)
+                start % gradient.itemsize or self._owned.met_by(start, start + gradient.nbytes) is not None
             ):
                 return False
             bound.append(gradient.view(np.ndarray).reshape(-1))
@@ -130,12 +126,6 @@ class NumpyLauncher:
     def release(self) -> None:
         """Forget the gradients."""
         self._gradients = []
-
-    def _overlaps(self, start: int, end: int) -> bool:
-        """Whether ``[start, end)`` meets what the step writes. Parameters and states don't overlap one
-        another, so both their starts and their ends are sorted."""
-        nearest = bisect_right(self._starts, end - 1) - 1
-        return nearest >= 0 and self._ends[nearest] > start
 
 
 def _flat(tensor: TensorPlan) -> tuple[HostArray, list[HostArray | None]]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from solvergen.errors import BackendUnavailable, KernelBuildError
-from solvergen.runtime.backends.base import HostArray
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.cuda.nvrtc import INSTALL_HINT
 
 Kernel = Any

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from solvergen.runtime.backends.base import Array, HostArray, LaunchPlan
+from solvergen.runtime.arrays import Array, HostArray
+from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.cuda.device import Device
 from solvergen.runtime.cuda.kernels import Kernels
-from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS, Spans, chunks_of, lanes_of
+from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS, chunks_of, lanes_of
 from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
 
 
@@ -58,12 +59,7 @@ class CudaLauncher:
             for j, array in enumerate((tensor.param, None, *tensor.states)):
                 if array is not None:
                     self._pointers[i, j] = access.address(array)
-        # Addresses are unique over all GPUs, so one table of what is written serves.
-        written = [a for t in plan.tensors for a in (t.param, *t.states) if a is not None] + [*plan.others]
-        self._written = Spans(
-            np.array([access.address(array) for array in written], np.int64),
-            np.array([array.nbytes for array in written], np.int64),
-        )
+        self._owned = plan.owned  # addresses are unique over all GPUs
         numbers = np.array([number for _, _, number, _ in facts])
         self._parts = [
             (members, _Part(plan, self._sizes[members], devices(int(number)), kernels))
@@ -85,7 +81,7 @@ class CudaLauncher:
         addresses = np.fromiter(map(self._access.address, gradients), np.int64, len(gradients))
         if (addresses[self._sizes > 0] % self._itemsize).any():
             return False
-        if self._written.meet(addresses, self._sizes * self._itemsize).any():
+        if self._owned.meet(addresses, self._sizes * self._itemsize).any():
             return False
         self._gradients = tuple(gradients)  # so that their memory isn't given to others before the step
         self._pointers[:, 1] = addresses

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from solvergen.runtime.backends.base import HostArray
+from solvergen.runtime.arrays import HostArray
 
 THREADS = 256
 """Threads of a block; the kernels' launch bounds say the same number."""
@@ -59,23 +59,3 @@ def state_offset(param_address: int, param_itemsize: int, state_itemsize: int) -
     """
     elements = param_address % WORD // param_itemsize
     return elements * state_itemsize % WORD
-
-
-class Spans:
-    """Address ranges that don't overlap one another, to be asked whether other ranges meet them."""
-
-    def __init__(self, starts: HostArray, sizes: HostArray) -> None:
-        """``starts`` and ``sizes`` in bytes; empty ranges meet nothing."""
-        used = sizes > 0
-        order = np.argsort(starts[used], kind="stable")
-        self._starts = starts[used][order]
-        self._ends = (starts + sizes)[used][order]
-
-    def meet(self, starts: HostArray, sizes: HostArray) -> HostArray:
-        """For each range, whether it shares a byte with any of these."""
-        if not len(self._starts):
-            return np.zeros(len(starts), np.bool_)
-        # The last of the ranges that begin before this one's end is the only one that need be looked at.
-        nearest = np.searchsorted(self._starts, starts + sizes, side="left") - 1
-        meets: HostArray = (nearest >= 0) & (self._ends[np.maximum(nearest, 0)] > starts) & (sizes > 0)
-        return meets

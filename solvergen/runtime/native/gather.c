@@ -59,8 +59,8 @@ struct sg_gather {
     const int32_t *ndim;      /* [n] */
     const int64_t *shape;     /* all shapes, one after the other */
     const int64_t *nbytes;    /* [n] */
-    const uint64_t *starts;   /* [n_spans], ascending: where parameters and states lie; */
-    const uint64_t *ends;     /* [n_spans]: they don't overlap one another */
+    const uint64_t *starts;   /* [n_spans], ascending: what the optimizer owns, as in spans.py; */
+    const uint64_t *ends;     /* [n_spans]: these don't overlap one another */
     int64_t n_spans;
     void **pointers;          /* where the first gradient's address goes */
     int64_t pointer_stride;   /* entries from one gradient's place to the next one's */

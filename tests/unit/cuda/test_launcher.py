@@ -10,11 +10,12 @@ import pytest
 
 import generated
 from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
-from solvergen.runtime.buffers import address_of
+from solvergen.runtime.buffers import HostArrays, address_of
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype, rounding
+from solvergen.runtime.spans import Spans
 from tests.support import cuda_host
 from tests.support.cuda_launch import bits_of, defaults
 
@@ -102,16 +103,13 @@ class Case:
         for param, number in zip(self.params, self.placed, strict=True):
             self.where[address_of(param)] = number
         self.others = [np.zeros(100, np.float32), np.zeros(0, np.float32)]
-        self.plan = LaunchPlan(
-            ADAM,
-            OPTIONS,
-            *mix,
-            tuple(
-                TensorPlan(str(i), p, p.shape, tuple(s))
-                for i, (p, s) in enumerate(zip(self.params, self.states, strict=True))
-            ),
-            tuple(self.others),
+        tensors = tuple(
+            TensorPlan(str(i), p, p.shape, tuple(s))
+            for i, (p, s) in enumerate(zip(self.params, self.states, strict=True))
         )
+        owned = [a for t in tensors for a in (t.param, *t.states) if a is not None] + self.others
+        spans = Spans.over(owned, HostArrays().span_of)
+        self.plan = LaunchPlan(ADAM, OPTIONS, *mix, tensors, spans)
         access = Access(
             type=np.ndarray,
             facts=lambda a: (a.dtype, a.shape, self.where.get(address_of(a), 0), a.strides),

@@ -1,4 +1,4 @@
-"""Chunks, address ranges and the begin of states, each against a direct count."""
+"""Chunks and the begin of states, each against a direct count."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvergen.runtime.cuda.tables import CHUNK, THREADS, Spans, chunks_of, lanes_of, state_offset
+from solvergen.runtime.cuda.tables import CHUNK, THREADS, chunks_of, lanes_of, state_offset
 
 sizes_of_tensors = st.lists(st.integers(0, 5000), min_size=1, max_size=8)
 
@@ -68,19 +68,3 @@ def test_a_state_reaches_a_word_after_as_many_elements_as_its_parameter(param: i
         assert 0 <= offset < 16
         head = next(n for n in range(16) if (address + n * param) % 16 == 0)
         assert (offset + head * state) % 16 == 0
-
-
-ranges = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6)), max_size=6)
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 8)), max_size=6), ranges)
-def test_spans_find_what_a_search_finds(gaps: list[tuple[int, int]], asked: list[tuple[int, int]]) -> None:
-    own, position = [], 0
-    for gap, size in gaps:
-        own.append((position + gap, size))
-        position += gap + size
-    own.reverse()  # the order that they are given in doesn't matter
-    spans = Spans(np.array([s for s, _ in own], np.int64), np.array([n for _, n in own], np.int64))
-    met = spans.meet(np.array([s for s, _ in asked], np.int64), np.array([n for _, n in asked], np.int64))
-    bytes_of_own = {b for start, size in own for b in range(start, start + size)}
-    assert met.tolist() == [bool(bytes_of_own & set(range(start, start + size))) for start, size in asked]

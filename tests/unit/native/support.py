@@ -14,6 +14,7 @@ import numpy as np
 
 from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
 from solvergen.runtime.backends.cpu import CpuBackend, CpuLauncher
+from solvergen.runtime.spans import Spans
 from tests.support.handwritten.adam.schema import DEFINITION
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +54,8 @@ def adam_plan(
         for i, param in enumerate(params)
     ]
     dtype = params[0].dtype.name
-    return LaunchPlan(DEFINITION, options, dtype, grad_dtype or dtype, tuple(tensors))
+    owned = Spans.over([a for t in tensors for a in (t.param, *t.states) if a is not None], backend.span_of)
+    return LaunchPlan(DEFINITION, options, dtype, grad_dtype or dtype, tuple(tensors), owned)
 
 
 def table_at(t: int, plan: LaunchPlan) -> Any:

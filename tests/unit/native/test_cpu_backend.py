@@ -13,6 +13,7 @@ import pytest
 from solvergen.errors import CompilerBug
 from solvergen.runtime.backends import cpu
 from solvergen.runtime.backends.cpu import CpuBackend, chunk_table, unit_table
+from solvergen.runtime.spans import Spans
 from tests.unit.native.support import (
     DTYPES,
     adam_plan,
@@ -292,7 +293,9 @@ def test_gradients_that_overlap_what_is_written() -> None:
 
 def test_gradients_that_overlap_what_other_launches_write() -> None:
     other = values((50,), "float64")
-    plan = replace(adam_plan([values((50,), "float32")]), others=(other, np.empty(0)))
+    plan = adam_plan([values((50,), "float32")])
+    arrays = [*plan.tensors[0].states[:2], plan.tensors[0].param, other, np.empty(0)]
+    plan = replace(plan, owned=Spans.over(arrays, CpuBackend().span_of))
     launcher = CpuBackend().prepare(plan)
     assert launcher.bind([values((50,), "float32")])
     assert not launcher.bind([other.view(np.float32)[50:]])

@@ -162,12 +162,18 @@ def test_gradients_that_share_memory_with_what_another_launch_writes(after_a_ste
     assert opt.t == int(after_a_step)
 
 
-def test_a_gradient_over_a_parameter_that_has_none_is_refused_too():
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+@pytest.mark.parametrize("after_a_step", [False, True])
+def test_a_gradient_over_a_parameter_that_has_none_is_refused_too(backend, after_a_step):
     params = [np.ones(4, F), np.ones(4, F)]
-    opt = Adam(params, backend="numpy")
-    # It is refused all the same: which tensors a step writes is no reason to read a parameter as a gradient.
-    with pytest.raises(ArrayError, match="shares memory"):
-        opt.step([params[1], None])
+    opt = Adam(params, backend=backend)
+    if after_a_step:  # then the launches of such a step are known
+        opt.step([np.ones(4, F), None])
+    # Which tensors a step writes is no reason to read a parameter as a gradient.
+    for gradient in (params[1], opt.state["m"][1]):
+        with pytest.raises(ArrayError, match="gradient of '0' shares memory with the parameter '1'"):
+            opt.step([gradient, None])
+    assert opt.t == int(after_a_step)
 
 
 def test_parameters_given_twice_or_overlapping():
