@@ -21,6 +21,10 @@ ARRAY_TYPES = (np.ndarray, np.memmap)
 by their elements or operators."""
 
 
+_CUDA_MEMORY = (2, 13)
+"""DLPack's numbers of memory on a GPU, and of memory that GPU and host both see."""
+
+
 def address_of(array: HostArray) -> int:
     """Where the first element lies."""
     address: int = array.__array_interface__["data"][0]
@@ -31,6 +35,24 @@ def type_name(value: object) -> str:
     """A type as a user would write it: ``torch.Tensor``, ``list``."""
     cls = type(value)
     return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def lives_on_gpu(array: Any) -> bool:
+    """Whether an array, of whatever library, says that it is in an NVIDIA GPU's memory. Raises nothing.
+
+    DLPack is asked first: it answers also for tensors that won't be shared as they are, such as torch's
+    that require a gradient.
+    """
+    if type(array) in ARRAY_TYPES:
+        return False
+    try:
+        return int(array.__dlpack_device__()[0]) in _CUDA_MEMORY
+    except Exception:
+        pass  # it doesn't know DLPack, or won't say
+    try:
+        return hasattr(array, "__cuda_array_interface__")
+    except Exception:  # whatever the library raises: only an array on a GPU gets so far
+        return True
 
 
 class HostArrays:
@@ -131,11 +153,11 @@ def _why_not_an_array(value: Any) -> str:
     named = f"is a {type_name(value)}, not a numpy.ndarray"
     if isinstance(value, np.generic):
         return f"{named}: a NumPy scalar has no memory of its own; make it a 0-d array with np.array(x)"
-    if hasattr(value, "__cuda_array_interface__"):
+    if lives_on_gpu(value):
         return f"{named}: it lives on a GPU; use backend='cuda' with all arrays there, or copy it to the host"
     if isinstance(value, np.ndarray):
         return f"{named}: pass a plain view of it, array.view(numpy.ndarray), if that is what you mean"
-    if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
+    if hasattr(type(value), "__dlpack__") or hasattr(type(value), "__array__"):
         return f"{named}: pass np.asarray(x), and see that it shares memory where that matters"
     if isinstance(value, (int, float, list, tuple)):
         return f"{named}: pass np.array(x, dtype=np.float32)"

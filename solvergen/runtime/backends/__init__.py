@@ -8,6 +8,7 @@ from typing import Any
 
 from solvergen.errors import BackendUnavailable, BackendWarning, OptimizerError
 from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.buffers import lives_on_gpu
 from solvergen.runtime.naming import did_you_mean
 
 NAMES = ("numpy", "cpu", "cuda")
@@ -38,7 +39,7 @@ def create(name: str) -> Backend:
 def automatic(arrays: Iterable[Any]) -> Backend:
     """The backend for where the arrays live: on a GPU cuda; on the host cpu, or numpy if there is no C
     compiler, with one warning a process that says so."""
-    if any(hasattr(array, "__cuda_array_interface__") for array in arrays):
+    if any(map(lives_on_gpu, arrays)):
         return create("cuda")
     try:
         return create("cpu")

@@ -68,20 +68,65 @@ def test_without_a_compiler_cpu_by_name_is_an_error(monkeypatch):
         Adam(np.ones(1, F), backend="cpu")
 
 
-def test_auto_asks_for_cuda_where_an_array_lives_on_a_gpu(monkeypatch):
+class OnGpu:
+    __cuda_array_interface__ = {"data": (0, False)}  # noqa: RUF012
+
+
+class DlpackOnly:
+    """Offers DLPack and nothing else."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __dlpack__(self, **_):
+        raise AssertionError("not asked for")
+
+    def __dlpack_device__(self):
+        return (self.device, 0)
+
+
+class RequiresGrad(DlpackOnly):
+    """As torch's tensors on a GPU that require a gradient; ``__cuda_array_interface__`` there says more."""
+
+    @property
+    def __cuda_array_interface__(self):
+        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad")
+
+
+class WontSay:
+    def __dlpack_device__(self):
+        raise RuntimeError("no")
+
+    @property
+    def __cuda_array_interface__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [OnGpu(), DlpackOnly(2), DlpackOnly(13), RequiresGrad(2), WontSay()],
+    ids=lambda a: type(a).__name__,
+)
+def test_auto_asks_for_cuda_where_an_array_lives_on_a_gpu(array, monkeypatch):
     asked = []
 
     def create(name):
         asked.append(name)
         raise BackendUnavailable("backend 'cuda': no GPU here")
 
-    class OnGpu:
-        __cuda_array_interface__ = {"data": (0, False)}  # noqa: RUF012
-
     monkeypatch.setattr(backends, "create", create)
     with pytest.raises(BackendUnavailable, match="no GPU here"):
-        Adam([np.ones(1, F), OnGpu()])
+        Adam([np.ones(1, F), array])
     assert asked == ["cuda"]
+    with pytest.raises(ArrayError, match="lives on a GPU"):
+        Adam([array], backend=NumpyBackend())
+
+
+@pytest.mark.parametrize("array", [DlpackOnly(1), DlpackOnly(3), RequiresGrad(1), 1.0, None])
+def test_auto_asks_for_no_gpu_where_none_is_meant(array):
+    # 3: page-locked memory of the host.
+    with pytest.raises(ArrayError, match=r"not a numpy\.ndarray"):
+        Adam([np.ones(1, F), array])
 
 
 def test_the_configuration_keeps_what_was_asked_for(monkeypatch):
