@@ -85,10 +85,13 @@ class Cohorts:
         self._divide(_merged(pieces))
 
     def _divide(self, cohorts: Sequence[Cohort]) -> None:
-        self._cohorts = tuple(c for c in cohorts if c.members)
-        self._index = np.zeros(self._count, np.int32)
-        for i, cohort in enumerate(self._cohorts):
-            self._index[list(cohort.members)] = i
+        kept = tuple(c for c in cohorts if c.members)
+        index = np.zeros(self._count, np.int32)
+        for i, cohort in enumerate(kept):
+            index[list(cohort.members)] = i
+        # Side by side at the end: Ctrl-C is raised between function calls, so it finds all or nothing.
+        self._cohorts = kept
+        self._index = index
         self.version += 1
 
 

@@ -103,9 +103,9 @@ class Group:
         self._check(values, changed)
 
         def commit() -> None:
+            self._on_change()  # first: should an interrupt come in between, what changed is noticed
             self._values.update(values)
             self._multipliers.update(changed)
-            self._on_change()
 
         return commit
 
@@ -114,6 +114,7 @@ class Group:
 
         The options stay; one that would be derived otherwise from these values now counts as given.
         """
+        self._on_change()
         self._values.update({name: float(value) for name, value in values.items()})
         self._multipliers.update(
             {name: float(multipliers[name]) for name in self._multipliers if name in multipliers}
@@ -122,7 +123,6 @@ class Group:
         for name, value in self._options.items():
             if self._given[name] is None and derived[name] != value:
                 self._given[name] = value
-        self._on_change()
 
     def _check(self, values: Mapping[str, float], multipliers: Mapping[str, float]) -> None:
         for name, value in _effective(values, {**self._multipliers, **multipliers}).items():

@@ -18,6 +18,7 @@ from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import MULTIPLIERS, Group
+from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.parameters import Parameters, read_parameters
 from solvergen.runtime.plan import Launches
@@ -88,7 +89,7 @@ class Optimizer:
         Returns True, or False if ``nonfinite="skip"`` left the step out. Raises ArrayError for gradients
         that can't be used and NonfiniteGradient under ``nonfinite="raise"``; nothing has changed then.
         Should the launch itself fail, as when a GPU does, counts and scalar states are as before, but
-        some tensors may have been updated.
+        some tensors may have been updated. Ctrl-C during a launch is handled when the step is done.
         """
         flat = self._layout.flatten(gradients)
         bound = self._launches.bind(flat)
@@ -102,13 +103,16 @@ class Optimizer:
             with np.errstate(all="ignore"):
                 rows, scalars = host_step(self.definition, self._settings, bound.cohorts, self._backend.table)
                 bound.fill(rows)
-            # Before the launch: an interrupt during it is raised when it is done, and finds all in step.
-            undo = advance(bound.cohorts, scalars)
-            try:
-                bound.launch()
-            except Exception:
-                undo()
-                raise
+
+            def run() -> None:
+                undo = advance(bound.cohorts, scalars)
+                try:
+                    bound.launch()
+                except Exception:
+                    undo()
+                    raise
+
+            uninterrupted(run)
         finally:
             bound.release()
         return True
@@ -129,7 +133,8 @@ class Optimizer:
 
     @property
     def params(self) -> TensorView[Any]:
-        """The parameters by name: the very arrays that were handed in."""
+        """The parameters by name: the very arrays that were handed in; on a GPU ``cupy.ndarray``, those of
+        other libraries as one over the same memory."""
         return self._view("params", self._positions, lambda i: self._tensors[i].plan.param)
 
     @property

@@ -18,6 +18,7 @@ from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
+from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 from solvergen.runtime.tensors import Tensor
 
@@ -95,30 +96,33 @@ def restore(
     )
     for warning in found.warnings:
         warnings.warn(warning, SnapshotWarning, stacklevel=4)
-    for tensor, kept in zip(tensors, found.tensors, strict=True):
-        for name, state in zip(definition.array_states, tensor.plan.states, strict=True):
-            if state is not None:
-                backend.copy_in(state, kept.arrays[name])
-        if params and kept.param is not None:
-            backend.copy_in(tensor.plan.param, kept.param)
-    cohorts.restore(
-        [
-            # A scalar state that doesn't exist keeps its value, which nothing reads.
-            Cohort(
-                tensor.group,
-                kept.t,
-                tuple(
-                    float(kept.scalars.get(name, old))
-                    for name, old in zip(definition.scalar_states, cohorts.of(i).scalars, strict=True)
-                ),
-                [i],
-            )
-            for i, (tensor, kept) in enumerate(zip(tensors, found.tensors, strict=True))
-        ]
-    )
-    if hyperparameters:
-        for group, values in zip(groups, found.groups, strict=True):
-            group.restore(values.hyperparameters, values.multipliers)
+    restored = [
+        # A scalar state that doesn't exist keeps its value, which nothing reads.
+        Cohort(
+            tensor.group,
+            kept.t,
+            tuple(
+                float(kept.scalars.get(name, old))
+                for name, old in zip(definition.scalar_states, cohorts.of(i).scalars, strict=True)
+            ),
+            [i],
+        )
+        for i, (tensor, kept) in enumerate(zip(tensors, found.tensors, strict=True))
+    ]
+
+    def put_back() -> None:
+        for tensor, kept in zip(tensors, found.tensors, strict=True):
+            for name, state in zip(definition.array_states, tensor.plan.states, strict=True):
+                if state is not None:
+                    backend.copy_in(state, kept.arrays[name])
+            if params and kept.param is not None:
+                backend.copy_in(tensor.plan.param, kept.param)
+        cohorts.restore(restored)
+        if hyperparameters:
+            for group, values in zip(groups, found.groups, strict=True):
+                group.restore(values.hyperparameters, values.multipliers)
+
+    uninterrupted(put_back)
 
 
 def as_dict(data: SnapshotData) -> dict[str, Any]:
