@@ -83,7 +83,7 @@ class Group:
 
     def effective(self) -> dict[str, float]:
         """The hyperparameters that the update sees: multipliers applied, in float64."""
-        return _effective(self._values, self._multipliers)
+        return effective(self._values, self._multipliers)
 
     def set(self, **changes: Any) -> None:
         """Change hyperparameters or multipliers together: all of them, or none if one isn't allowed."""
@@ -125,9 +125,7 @@ class Group:
                 self._given[name] = value
 
     def _check(self, values: Mapping[str, float], multipliers: Mapping[str, float]) -> None:
-        for name, value in _effective(values, {**self._multipliers, **multipliers}).items():
-            if value != value:
-                raise HyperparameterError(f"{name} times its multiplier is NaN (infinity times 0)")
+        effective(values, {**self._multipliers, **multipliers})
         for name, value in self._resolved(values).items():
             if value != self._options[name]:
                 changed = [f"{n}={v!r}" for n, v in values.items() if v != self._values[n]]
@@ -152,10 +150,7 @@ class Group:
                 raise HyperparameterError(
                     f"{self._definition.class_name} has no {MULTIPLIERS[name]}, so {name} would do nothing"
                 )
-            number = as_number(name, value)
-            if not 0.0 <= number < math.inf:
-                raise HyperparameterError(f"{name} must be a finite number of at least 0, not {value!r}")
-            result[name] = number
+            result[name] = checked_multiplier(name, value)
         return result
 
     def _hyperparameter(self, name: str) -> Hyperparameter:
@@ -201,7 +196,7 @@ class Group:
 
 
 def as_number(name: str, value: Any) -> float:
-    """``value`` as a float. Raises HyperparameterError for what isn't a real number, and for NaN."""
+    """``value`` as a float. Raises HyperparameterError for what isn't a real number, NaN and infinities."""
     if isinstance(value, (bool, np.bool_)):
         raise HyperparameterError(f"{name} must be a number, not {value!r}")
     if not isinstance(value, Real):
@@ -213,6 +208,8 @@ def as_number(name: str, value: Any) -> float:
         raise HyperparameterError(f"{name} is too large for a float: {value!r:.60}") from None
     if number != number:
         raise HyperparameterError(f"{name} is NaN")
+    if math.isinf(number):
+        raise HyperparameterError(f"{name} must be a finite number, not {value!r}")
     return number
 
 
@@ -233,6 +230,37 @@ def checked_value(hyperparameter: Hyperparameter, value: Any) -> float:
     return number
 
 
+def is_allowed(hyperparameter: Hyperparameter, value: float) -> bool:
+    """Whether ``checked_value`` takes it."""
+    try:
+        checked_value(hyperparameter, value)
+    except HyperparameterError:
+        return False
+    return True
+
+
+def checked_multiplier(name: str, value: Any) -> float:
+    """``value`` as a float, finite and not negative. Raises HyperparameterError."""
+    number = as_number(name, value)
+    if number < 0.0:
+        raise HyperparameterError(f"{name} must be a finite number of at least 0, not {value!r}")
+    return number
+
+
+def effective(values: Mapping[str, float], multipliers: Mapping[str, float]) -> dict[str, float]:
+    """The hyperparameters that the update sees: multipliers applied, in float64.
+
+    Raises HyperparameterError where a product is too large for a float.
+    """
+    result = dict(values)
+    for name, factor in multipliers.items():
+        if factor != 1.0 and MULTIPLIERS[name] in result:
+            result[MULTIPLIERS[name]] *= factor
+            if math.isinf(result[MULTIPLIERS[name]]):
+                raise HyperparameterError(f"{MULTIPLIERS[name]} times {name} is too large for a float")
+    return result
+
+
 def range_text(h: Hyperparameter) -> str:
     """The allowed range in words: ``at least 0 and below 1``."""
     limits = (("at least", h.min), ("above", h.above), ("at most", h.max), ("below", h.below))
@@ -251,14 +279,6 @@ def _given_options(definition: Definition, options: Mapping[str, Any]) -> dict[s
             derived = ", or None to derive it" if option.default is None else ""
             raise HyperparameterError(f"{option.name} must be True or False{derived}, not {value!r:.60}")
     return given
-
-
-def _effective(values: Mapping[str, float], multipliers: Mapping[str, float]) -> dict[str, float]:
-    result = dict(values)
-    for name, factor in multipliers.items():
-        if factor != 1.0:
-            result[MULTIPLIERS[name]] *= factor
-    return result
 
 
 def _shown(hyperparameter: Hyperparameter, value: float) -> float | int:

@@ -11,17 +11,20 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from types import MappingProxyType
 
 from hypothesis import strategies as st
 
-from solvergen.errors import VerificationError
+from solvergen.errors import HyperparameterError, VerificationError
 from solvergen.runtime.definition import Definition, Hyperparameter
-from solvergen.runtime.groups import MULTIPLIERS
+from solvergen.runtime.groups import effective, is_allowed
 
 Setting = Mapping[str, bool | None]
 """Options as given to the constructor; None leaves a derived one to the definition."""
+
+TRIES = 20_000
+"""Choices of hyperparameters tried for one setting of the options."""
 
 _DICE = st.integers(0, 3)
 _ORDINARY = (0.0, 0.9, 0.1, 0.5, 0.99, 1.0, 2.0, 0.001, 1e-8, 10.0, -0.5, -1.0, -0.0)
@@ -36,22 +39,8 @@ _EXTREME = (
     1.0 / 3.0,
     3.5e38,  # beyond the largest float32
     1e300,
-    math.inf,
 )
 _WHOLE = (1.0, 2.0, 3.0, 0.0, 5.0, 10.0, 100.0, -1.0, 2.0**24 + 1, 2.0**31, 2.0**53)
-
-
-def allowed(hyperparameter: Hyperparameter, value: float) -> bool:
-    """Whether ``value`` is a number of the hyperparameter's range."""
-    h = hyperparameter
-    return (
-        not math.isnan(value)
-        and (h.min is None or value >= h.min)
-        and (h.max is None or value <= h.max)
-        and (h.above is None or value > h.above)
-        and (h.below is None or value < h.below)
-        and (not h.integer or (value.is_integer() and abs(value) <= 2.0**53))
-    )
 
 
 def edges(hyperparameter: Hyperparameter) -> tuple[float, ...]:
@@ -65,21 +54,21 @@ def edges(hyperparameter: Hyperparameter) -> tuple[float, ...]:
     for bound, towards in ((h.above, math.inf), (h.below, -math.inf)):
         if bound is not None:
             found += [step(bound, towards)]
-    return tuple(dict.fromkeys(v for v in found if allowed(h, v)))
+    return tuple(dict.fromkeys(v for v in found if is_allowed(h, v)))
 
 
 def candidates(hyperparameter: Hyperparameter) -> tuple[float, ...]:
     """The default, round numbers of the range and its edges: enough to satisfy sensible constraints."""
     ordinary = _WHOLE if hyperparameter.integer else _ORDINARY
     values = (hyperparameter.default, *ordinary, *edges(hyperparameter))
-    return tuple(dict.fromkeys(v for v in values if allowed(hyperparameter, v)))
+    return tuple(dict.fromkeys(v for v in values if is_allowed(hyperparameter, v)))
 
 
 @cache
 def exact_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
     """Zero and powers of two of the range; the default if there is none of these."""
     numbers = (1.0, 0.5, 2.0, 0.0, 0.25, 4.0, 0.125, -1.0, -0.5)
-    return st.sampled_from([v for v in numbers if allowed(hyperparameter, v)] or [hyperparameter.default])
+    return st.sampled_from([v for v in numbers if is_allowed(hyperparameter, v)] or [hyperparameter.default])
 
 
 @cache
@@ -95,7 +84,7 @@ def values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
             -(2**53) if first is None else max(first, -(2**53)), 2**53 if last is None else min(last, 2**53)
         )
         return st.one_of(st.just(h.default), st.sampled_from(candidates(h)), whole.map(float))
-    extreme = tuple(v for v in (*edges(h), *_EXTREME, *(-v for v in _EXTREME)) if allowed(h, v))
+    extreme = tuple(v for v in (*edges(h), *_EXTREME, *(-v for v in _EXTREME)) if is_allowed(h, v))
     return st.one_of(
         st.just(h.default),
         st.sampled_from(candidates(h)),
@@ -125,7 +114,7 @@ class Space:
 
     def in_range(self, hyperparameters: Mapping[str, float]) -> bool:
         """Whether every value is one of its hyperparameter's range."""
-        return all(allowed(h, hyperparameters[h.name]) for h in self.definition.hyperparameters)
+        return all(is_allowed(h, hyperparameters[h.name]) for h in self.definition.hyperparameters)
 
     def accepts(
         self,
@@ -137,10 +126,12 @@ class Space:
         """Whether an optimizer would take this choice of values in their ranges.
 
         ``fixed``: the options of an optimizer that is already made; a change of hyperparameters that
-        would derive others isn't allowed. ``multipliers``: those of the group; infinity times 0 isn't
-        allowed.
+        would derive others isn't allowed. ``multipliers``: those of the group; products that are too large
+        for a float aren't allowed.
         """
-        if any(math.isnan(hyperparameters[MULTIPLIERS[name]] * m) for name, m in multipliers.items()):
+        try:
+            effective(hyperparameters, multipliers)
+        except HyperparameterError:
             return False
         options = self.resolved(setting, hyperparameters)
         if fixed is not None and options != fixed:
@@ -152,12 +143,13 @@ def space_of(definition: Definition) -> Space:
     """Search a valid choice for every setting of the options.
 
     Settings for which none is found among round numbers and edges (three hyperparameters away from the
-    defaults at most) are left out. Raises ``VerificationError`` if that leaves nothing.
+    defaults at most, ``TRIES`` choices at most) are left out. Raises ``VerificationError`` if that leaves
+    nothing.
     """
     empty = Space(definition, ())
     bases = []
     for setting in _settings(definition):
-        for hyperparameters in _near_defaults(definition):
+        for hyperparameters in islice(_near_defaults(definition), TRIES):
             if empty.accepts(setting, hyperparameters):
                 bases.append((setting, hyperparameters))
                 break

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from solvergen.errors import HyperparameterError, SnapshotMismatch
 from solvergen.runtime.definition import Definition
-from solvergen.runtime.groups import checked_value
+from solvergen.runtime.dtypes import STORAGE_TYPES
+from solvergen.runtime.groups import checked_multiplier, checked_value, effective
 from solvergen.runtime.snapshots.document import check
 from solvergen.runtime.snapshots.text import listed, quoted
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
@@ -129,7 +129,7 @@ def _shapes_and_dtypes(theirs: Mapping[str, TensorData], ours: Mapping[str, Tens
         if there.dtype != here.dtype:
             yield f"tensor {quoted(name)} is {there.dtype} in it, {here.dtype} here"
             continue
-        compute = "float64" if here.dtype == "float64" else "float32"
+        compute = STORAGE_TYPES[here.dtype].compute
         for state, array in sorted(there.arrays.items()):
             if array.dtype.name != compute:
                 yield f"state {state!r} of tensor {quoted(name)} is {array.dtype.name} in it, {compute} here"
@@ -249,8 +249,16 @@ def _invalid(group: GroupData, definition: Definition, other_options: bool) -> I
             out_of_range = True
             yield f"hyperparameter in it: {error}"
     for name, value in group.multipliers.items():
-        if not 0.0 <= value < math.inf:
-            yield f"multiplier in it: {name} must be a finite number of at least 0, not {value!r}"
+        try:
+            checked_multiplier(name, value)
+        except HyperparameterError as error:
+            out_of_range = True
+            yield f"multiplier in it: {error}"
+    if not out_of_range:
+        try:
+            effective(group.hyperparameters, group.multipliers)
+        except HyperparameterError as error:
+            yield f"its hyperparameters are not allowed here: {error}"
     if not out_of_range and not other_options:  # the constraints may rely on either
         message = definition.constraints(**group.hyperparameters, **group.options)
         if message is not None:

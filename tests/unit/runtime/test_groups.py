@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -66,7 +68,9 @@ def test_what_is_a_number(value):
     ("cls", "name", "value", "message"),
     [
         (Adam, "lr", -1e-300, "lr must be at least 0, not -1e-300"),
-        (Adam, "lr", -math.inf, "at least 0"),
+        (Adam, "lr", -math.inf, "lr must be a finite number, not -inf"),
+        (Adam, "lr", math.inf, "lr must be a finite number, not inf"),
+        (Adam, "eps", F(math.inf), "eps must be a finite number"),
         (Adam, "beta1", 1.0, "beta1 must be at least 0 and below 1, not 1.0"),
         (Adam, "beta2", 1.5, "below 1"),
         (Adam, "beta2", -0.1, "at least 0"),
@@ -74,7 +78,7 @@ def test_what_is_a_number(value):
         (WarmSGD, "pull", 10.1, "at most 10"),
         (WarmSGD, "warmup", 2.5, "whole number"),
         (WarmSGD, "warmup", 0, "at least 1"),
-        (WarmSGD, "warmup", math.inf, "whole number"),
+        (WarmSGD, "warmup", math.inf, "finite number"),
         (WarmSGD, "warmup", 2**54, "whole number"),
     ],
 )
@@ -92,7 +96,7 @@ def test_limits_themselves():
     assert warm(pull=10.0).pull == 10.0
     assert warm(pull=np.nextafter(-10.0, 0)).pull > -10.0
     assert warm(warmup=2**53).warmup == 2**53
-    assert adam(lr=math.inf).lr == math.inf
+    assert adam(lr=sys.float_info.max).lr == sys.float_info.max
     assert math.copysign(1.0, adam(weight_decay=-0.0).weight_decay) == -1.0
 
 
@@ -301,11 +305,19 @@ def test_multipliers_multiply_in_float64():
     assert_same_bits(first, second)
 
 
-def test_an_infinity_times_zero():
-    opt = adam(lr=math.inf)
-    with pytest.raises(HyperparameterError, match="NaN"):
-        opt.groups[0].lr_mult = 0.0
-    assert opt.groups[0].lr_mult == 1.0
+def test_a_product_that_overflows():
+    opt = adam(lr=1e200)
+    for change in ({"lr_mult": 1e200}, {"lr": 1e300, "lr_mult": 1e9}):
+        with pytest.raises(HyperparameterError, match="lr times lr_mult is too large for a float"):
+            opt.groups[0].set(**change)
+    assert (opt.lr, opt.groups[0].lr_mult) == (1e200, 1.0)
+    opt.groups[0].lr_mult = 1e100
+    with pytest.raises(HyperparameterError, match="too large"):
+        opt.lr = 1e250
+
+
+def test_a_configuration_is_strict_json():
+    json.dumps(adam(lr=sys.float_info.max, eps=5e-324).get_config(), allow_nan=False)
 
 
 def test_unknown_constructor_arguments_of_the_base_class():

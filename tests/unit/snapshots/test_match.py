@@ -312,6 +312,7 @@ def test_a_state_missing_under_the_same_options() -> None:
         ({"lr": -1.0, "beta1": 0.5}, "hyperparameter in it: lr must be at least 0, not -1.0"),
         ({"lr": 0.1, "beta1": 1.0}, "hyperparameter in it: beta1 must be at least 0 and below 1, not 1.0"),
         ({"lr": math.nan, "beta1": 0.5}, "hyperparameter in it: lr is NaN"),
+        ({"lr": math.inf, "beta1": 0.5}, "hyperparameter in it: lr must be a finite number, not inf"),
         ({"lr": 0.001, "beta1": 0.9}, "its hyperparameters are not allowed here: beta1 needs a larger lr"),
     ],
 )
@@ -324,7 +325,22 @@ def test_restored_hyperparameters_must_be_allowed(hyperparameters: dict[str, flo
 def test_restored_multipliers_must_be_allowed(value: float) -> None:
     multipliers = {"lr_mult": value, "decay_mult": 1.0}
     (text,) = differences(snapshot(tensor("w"), groups=(group("w", multipliers=multipliers),)), layout("w"))
-    assert text.startswith("multiplier in it: lr_mult must be a finite number")
+    assert text.startswith(
+        "multiplier in it: lr_mult " + ("is NaN" if value != value else "must be a finite number")
+    )
+
+
+def test_restored_products_must_be_finite() -> None:
+    groups = (
+        group(
+            "w",
+            hyperparameters={"lr": 1e200, "beta1": 0.5},
+            multipliers={"lr_mult": 1e200, "decay_mult": 1.0},
+        ),
+    )
+    assert differences(snapshot(tensor("w"), groups=groups), layout("w")) == (
+        "its hyperparameters are not allowed here: lr times lr_mult is too large for a float",
+    )
 
 
 def test_everything_at_once() -> None:
