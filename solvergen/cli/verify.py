@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from solvergen.cli import exit_codes, specs
-from solvergen.cli.console import print_json, print_note, print_table, progress
+from solvergen.cli.console import print_json, print_table, progress
 
 if TYPE_CHECKING:
     from solvergen.verify import Progress, Report
@@ -120,4 +120,4 @@ def _print(report: Report, backends: Sequence[str]) -> None:
         ("optimizer", *backends), [(name, *(row[b] for b in backends)) for name, row in cells.items()]
     )
     for backend, reason in reasons.items():
-        print_note(f"{backend} was not run: {reason}")
+        print(f"{backend} was not run: {reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -386,6 +387,21 @@ def test_snapshot_show_refuses_what_is_no_snapshot(here: Path, capsys: pytest.Ca
         assert (code, out) == (1, "")
         assert err.startswith("solvergen: ")
         assert name in err
+
+
+def test_verify_on_a_terminal_says_why_a_backend_was_not_run(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the table, also where stderr goes elsewhere."""
+    from solvergen.verify.report import Report, Row
+
+    rows = (Row("adam", "numpy", "passed", 5), Row("adam", "cuda", "not run", detail="there is no GPU"))
+    monkeypatch.setattr("solvergen.verify.verify_all", lambda *_, **__: Report(rows))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    code, out, _ = said(capsys, "verify", "plain", "--backends", "numpy,cuda")
+    assert code == 1
+    assert "same bits, 5 runs" in out
+    assert "cuda was not run: there is no GPU" in out
 
 
 def test_all_exit_codes_are_documented() -> None:
