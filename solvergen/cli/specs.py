@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import solvergen
+from solvergen.runtime.naming import did_you_mean
 
 Paths = Annotated[
     list[Path] | None,
@@ -73,9 +73,6 @@ def find(name: str, folder: Path) -> Path:
 def unknown(
     kind: str, name: str, known: Iterable[str], *, where: str = "", hint: str = "'NAME'"
 ) -> typer.BadParameter:
-    """The usage error for a name that isn't one of ``known``, with the nearest and with all of them."""
-    names = sorted(known)
-    near = get_close_matches(name, names, n=1)
-    suggestion = f"; did you mean {near[0]!r}?" if near else "."
-    have = f" There are: {', '.join(names)}." if names else " There are none."
-    return typer.BadParameter(f"no {kind} {name!r}{where}{suggestion}{have}", param_hint=hint)
+    """The usage error for a name that isn't one of ``known``, with the nearest or else with all of them."""
+    suggestion = did_you_mean(name, sorted(known)) or "; there is none"
+    return typer.BadParameter(f"no {kind} {name!r}{where}{suggestion}", param_hint=hint)

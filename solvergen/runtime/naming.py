@@ -1,26 +1,46 @@
-"""Suggestions in error messages."""
+"""Names, suggestions and lists of names in messages: readable, and short whatever they hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+_MOST_NAMES = 10
+_MOST_CHARACTERS = 80
 
-def did_you_mean(name: object, candidates: Iterable[str]) -> str:
-    """``"; did you mean 'lr'?"`` where something is near, else ``"; there are a, b"``."""
+
+def nearest(name: object, candidates: Iterable[str]) -> str | None:
+    """The one of ``candidates`` that was probably meant."""
     from difflib import get_close_matches  # only on the way to an error
 
+    return next(iter(get_close_matches(str(name)[:100], candidates, n=1)), None)
+
+
+def did_you_mean(name: object, candidates: Iterable[str], *, shown: Iterable[str] | None = None) -> str:
+    """``"; did you mean 'lr'?"`` where something is near, else ``"; there is 'a' and 'b'"``.
+
+    ``shown``: what there is said to be, if not all of ``candidates``.
+    """
     known = list(candidates)
-    near = get_close_matches(str(name), known, n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; there is {listed(known)}" if known else ""
+    near = nearest(name, known)
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    return f"; there is {listed(known if shown is None else shown)}" if known else ""
 
 
-def listed(names: Iterable[object], limit: int = 8) -> str:
-    """``'a', 'b' and 'c'``; long lists are cut."""
-    quoted = [repr(name) for name in names]
-    if len(quoted) > limit:
-        quoted = [*quoted[: limit - 1], f"{len(quoted) - limit + 1} more"]
-    if len(quoted) < 2:
-        return "".join(quoted)
-    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+def quoted(name: object) -> str:
+    """``name`` in quotes, control characters escaped, the middle left out where it is long."""
+    text = str(name)
+    if len(text) > _MOST_CHARACTERS:
+        half = _MOST_CHARACTERS // 2
+        text = f"{text[:half]}...{text[-half:]}"
+    return repr(text)
+
+
+def listed(names: Iterable[object]) -> str:
+    """``'a', 'b' and 'c'``; of a long list the first ten, and how many more there are."""
+    shown = [quoted(name) for name in names]
+    if len(shown) > _MOST_NAMES:
+        shown = [*shown[:_MOST_NAMES], f"{len(shown) - _MOST_NAMES} more"]
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"

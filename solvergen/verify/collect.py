@@ -7,12 +7,12 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from solvergen.errors import VerificationError
+from solvergen.runtime.naming import did_you_mean
 
 if TYPE_CHECKING:
     import os
@@ -45,12 +45,7 @@ def select(optimizers: Optimizers, names: Sequence[str]) -> Optimizers:
     chosen = {}
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            raise VerificationError(
-                f"no optimizer {name!r}"
-                + (f"; did you mean {near[0]!r}?" if near else "")
-                + f" There are {', '.join(optimizers)}."
-            )
+            raise VerificationError(f"no optimizer {name!r}" + did_you_mean(name, known, shown=optimizers))
         chosen[known[name]] = optimizers[known[name]]
     return dict(sorted(chosen.items()))
 

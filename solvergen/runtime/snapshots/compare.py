@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,8 +9,8 @@ from solvergen.errors import HyperparameterError, SnapshotMismatch
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.groups import checked_multiplier, checked_value, effective
+from solvergen.runtime.naming import listed, nearest, quoted
 from solvergen.runtime.snapshots.document import check
-from solvergen.runtime.snapshots.text import listed, quoted
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 
 _MOST_LINES = 10
@@ -115,9 +114,9 @@ def _tensors(data: SnapshotData, tensors: Sequence[TensorLayout]) -> Iterator[st
     theirs = {tensor.name: tensor for tensor in data.tensors}
     ours = {tensor.name: tensor for tensor in tensors}
     if missing := ours.keys() - theirs.keys():
-        yield f"{_count(missing, 'tensor')} of this optimizer not in it: {listed(missing)}"
+        yield f"{_count(missing, 'tensor')} of this optimizer not in it: {listed(sorted(missing))}"
     if extra := theirs.keys() - ours.keys():
-        yield f"{_count(extra, 'tensor')} in it that this optimizer does not have: {listed(extra)}"
+        yield f"{_count(extra, 'tensor')} in it that this optimizer does not have: {listed(sorted(extra))}"
     yield from _capped(_shapes_and_dtypes(theirs, ours))
 
 
@@ -152,8 +151,10 @@ def _partition(data: SnapshotData, groups: Sequence[GroupData]) -> Iterator[str]
             if frozenset(group.members) not in theirs:
                 there = [i for i, g in enumerate(data.groups) if not set(g.members).isdisjoint(group.members)]
                 yield (
-                    f"group {index} here has {listed(group.members)}; in it they are in "
-                    + " and ".join(f"group {i} with {listed(data.groups[i].members)}" for i in there[:3])
+                    f"group {index} here has {listed(sorted(group.members))}; in it they are in "
+                    + ", ".join(
+                        f"group {i} with {listed(sorted(data.groups[i].members))}" for i in there[:3]
+                    )
                 )
 
     yield from _capped(lines())
@@ -196,13 +197,15 @@ def _because(pairs: Iterable[tuple[GroupData, GroupData]]) -> str:
         for name in theirs.options.keys() & ours.options.keys()
         if theirs.options[name] != ours.options[name]
     }
-    return f"other options ({listed(names)}, below)" if names else "under the same options"
+    return f"other options ({listed(sorted(names))}, below)" if names else "under the same options"
 
 
 def _renamed(state: str, candidates: Sequence[str]) -> str:
     """A guess at what a state is called in the other version."""
-    close = difflib.get_close_matches(state[:100], candidates, n=1) or list(candidates)
-    return f" (renamed? the other version has {quoted(close[0])})" if len(close) == 1 else ""
+    near = nearest(state, candidates)
+    if near is None and len(candidates) == 1:
+        near = candidates[0]
+    return f" (renamed? the other version has {quoted(near)})" if near is not None else ""
 
 
 def _options(theirs: GroupData, ours: GroupData) -> Iterator[str]:

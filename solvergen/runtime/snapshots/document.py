@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from solvergen.errors import SnapshotError
+from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots import strict_json
 from solvergen.runtime.snapshots.arrays import (
     ITEM_SIZES,
@@ -23,7 +24,6 @@ from solvergen.runtime.snapshots.arrays import (
     param_key,
     state_key,
 )
-from solvergen.runtime.snapshots.text import listed, quoted
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 
 FORMAT = 1
@@ -187,7 +187,9 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
         if not _encodes(name):
             raise SnapshotError(f"{quoted(name)} holds half of a surrogate pair and can't be stored as text")
     if len(set(names)) != len(names):
-        raise SnapshotError(f"tensors given twice: {listed(n for n, k in Counter(names).items() if k > 1)}")
+        raise SnapshotError(
+            f"tensors given twice: {listed(sorted(n for n, k in Counter(names).items() if k > 1))}"
+        )
     members = [member for group in data.groups for member in group.members]
     if len(set(members)) != len(members) or set(members) != set(names):
         raise SnapshotError("the groups' members are not the tensors, each once")
@@ -200,7 +202,7 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
         for kind, states in (("param", held), ("scalar", tensor.scalars)):
             if unknown := [state for state in states if kinds.get(state) != kind]:
                 raise SnapshotError(
-                    f"tensor {quoted(tensor.name)}: the schema has no {kind} states {listed(unknown)}"
+                    f"tensor {quoted(tensor.name)}: the schema has no {kind} states {listed(sorted(unknown))}"
                 )
 
 
@@ -322,7 +324,8 @@ def _record(value: object, where: str, keys: set[str]) -> dict[str, Any]:
         raise _malformed(where, value)
     if set(value) != keys:
         raise SnapshotError(
-            f"the document is not what solvergen writes: {where} has {listed(value)}, not {listed(keys)}"
+            f"the document is not what solvergen writes: {where} has {listed(sorted(value))}, "
+            f"not {listed(sorted(keys))}"
         )
     return value
 

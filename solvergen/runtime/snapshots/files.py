@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from solvergen.errors import SnapshotError
+from solvergen.runtime.naming import quoted
 from solvergen.runtime.snapshots import document
 from solvergen.runtime.snapshots.arrays import ITEM_SIZES, ArraySpec, HostArray, bytes_of, checksum
 from solvergen.runtime.snapshots.atomic import replacing
 from solvergen.runtime.snapshots.container import Container
 from solvergen.runtime.snapshots.formats import format_of, opened
-from solvergen.runtime.snapshots.text import quoted
 from solvergen.runtime.state import SnapshotData
 
 StrPath = str | os.PathLike[str]

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from solvergen.errors import SnapshotError
+from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots.arrays import (
     ArraySpec,
     HostArray,
@@ -27,7 +28,6 @@ from solvergen.runtime.snapshots.arrays import (
 from solvergen.runtime.snapshots.container import Arrays
 from solvergen.runtime.snapshots.document import FORMAT, refuse_newer
 from solvergen.runtime.snapshots.sink import Sink
-from solvergen.runtime.snapshots.text import listed, quoted
 
 NAME = "HDF5"
 SUFFIXES: tuple[str, ...] = (".h5", ".hdf5")
@@ -184,9 +184,11 @@ class Reader:
     def _check_names(self, group: Any, expected: set[str], path: str) -> None:
         names = {name.decode("utf-8", "backslashreplace") for name in group}
         if missing := expected - names:
-            raise SnapshotError(f"objects are missing: {listed(path + name for name in missing)}")
+            raise SnapshotError(f"objects are missing: {listed(path + name for name in sorted(missing))}")
         if extra := names - expected:
-            raise SnapshotError(f"objects that do not belong there: {listed(path + name for name in extra)}")
+            raise SnapshotError(
+                f"objects that do not belong there: {listed(sorted(path + name for name in extra))}"
+            )
 
     def _child(self, group: Any, name: str, path: str) -> Any:
         """The object behind a hard link."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from solvergen.errors import SnapshotError
+from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots import strict_json
 from solvergen.runtime.snapshots.arrays import (
     ArraySpec,
@@ -24,7 +25,6 @@ from solvergen.runtime.snapshots.arrays import (
 )
 from solvergen.runtime.snapshots.container import Arrays
 from solvergen.runtime.snapshots.document import FORMAT, refuse_newer
-from solvergen.runtime.snapshots.text import listed, quoted
 
 NAME = "safetensors"
 SUFFIXES: tuple[str, ...] = (".safetensors",)
@@ -112,9 +112,9 @@ class Reader:
     def check(self, specs: Mapping[str, ArraySpec]) -> None:
         """Whether the file holds exactly these arrays, back to back up to its end."""
         if missing := specs.keys() - self._entries.keys():
-            raise SnapshotError(f"arrays are missing: {listed(missing)}")
+            raise SnapshotError(f"arrays are missing: {listed(sorted(missing))}")
         if extra := self._entries.keys() - specs.keys():
-            raise SnapshotError(f"arrays that do not belong there: {listed(extra)}")
+            raise SnapshotError(f"arrays that do not belong there: {listed(sorted(extra))}")
         ranges: list[tuple[int, int]] = []
         for key, spec in specs.items():
             start, end = _range(self._entries[key], spec)
@@ -147,7 +147,9 @@ def _document(metadata: object) -> bytes:
     if isinstance(version, str) and version.isascii() and version.isdigit() and len(version) < 10:
         refuse_newer(int(version))
     if set(metadata) != _METADATA_KEYS:
-        raise SnapshotError(f"the metadata has {listed(metadata)}, not {listed(_METADATA_KEYS)}")
+        raise SnapshotError(
+            f"the metadata has {listed(sorted(metadata))}, not {listed(sorted(_METADATA_KEYS))}"
+        )
     text = metadata["solvergen_document"]
     if version != str(FORMAT) or not isinstance(text, str) or not text.isascii():
         raise SnapshotError("the metadata is damaged")

@@ -238,7 +238,7 @@ def test_gradients_laid_out_otherwise(params, gradients, message):
 def test_long_lists_of_missing_names_are_cut():
     params = {f"layer{i}": np.ones(1, F) for i in range(100)}
     opt = Adam(params, backend="numpy")
-    with pytest.raises(ArrayError, match="and 93 more") as raised:
+    with pytest.raises(ArrayError, match="and 90 more") as raised:
         opt.step({})
     assert len(str(raised.value)) < 300
 

@@ -133,8 +133,8 @@ def test_the_source_is_named() -> None:
 def test_names() -> None:
     data = snapshot(tensor("a"), tensor("b"), tensor("x"))
     assert differences(data, layout("a"), layout("c"), layout("d")) == (
-        "2 tensors of this optimizer not in it: 'c', 'd'",
-        "2 tensors in it that this optimizer does not have: 'b', 'x'",
+        "2 tensors of this optimizer not in it: 'c' and 'd'",
+        "2 tensors in it that this optimizer does not have: 'b' and 'x'",
     )
 
 
@@ -208,11 +208,11 @@ def test_groups_are_named_where_there_are_several() -> None:
 def test_other_partition() -> None:
     data = snapshot(tensor("a"), tensor("b"), tensor("c"), groups=(group("a"), group("b", "c")))
     assert differences(data, layout("a"), layout("b"), layout("c"), groups=(group("a", "b"), group("c"))) == (
-        "group 0 here has 'a', 'b'; in it they are in group 0 with 'a' and group 1 with 'b', 'c'",
-        "group 1 here has 'c'; in it they are in group 1 with 'b', 'c'",
+        "group 0 here has 'a' and 'b'; in it they are in group 0 with 'a', group 1 with 'b' and 'c'",
+        "group 1 here has 'c'; in it they are in group 1 with 'b' and 'c'",
     )
     assert differences(data, layout("a"), layout("b"), layout("c"))[0] == (
-        "group 0 here has 'a', 'b', 'c'; in it they are in group 0 with 'a' and group 1 with 'b', 'c'"
+        "group 0 here has 'a', 'b' and 'c'; in it they are in group 0 with 'a', group 1 with 'b' and 'c'"
     )
 
 

@@ -64,7 +64,7 @@ def test_file_of_the_package(tmp_path: Path) -> None:
 
 def test_extra_arrays_are_named(path: Path) -> None:
     entry = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
-    assert "do not belong there: 'x', 'y'" in refused(path, lambda h: h.update(x=entry, y=entry))
+    assert "do not belong there: 'x' and 'y'" in refused(path, lambda h: h.update(x=entry, y=entry))
 
 
 def test_missing_array(path: Path) -> None:
