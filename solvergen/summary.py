@@ -8,18 +8,23 @@ from solvergen.compiler import Paths, build
 from solvergen.emit.unit import Unit
 from solvergen.ir.evaluate import evaluate
 from solvergen.ir.program import Role
+from solvergen.spec.model import Reference
 
 FLOAT32 = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """An optimizer at a glance; bytes are for each float32 parameter under the default options."""
+    """An optimizer at a glance; bytes are for each float32 parameter under the default options.
+
+    ``source`` is where the rule was published, in short; ``file`` is its spec.
+    """
 
     name: str
     class_name: str
     summary: str
     source: str
+    file: str
     state_bytes: int
     moved_bytes: int
     passes: int
@@ -43,11 +48,20 @@ def summary_of(unit: Unit) -> Summary:
         name=spec.name,
         class_name=spec.class_name,
         summary=" ".join(spec.summary.split()),
-        source=spec.path,
+        source=_source(spec.references[0]) if spec.references else "",
+        file=spec.path,
         state_bytes=FLOAT32 * len(state),
         moved_bytes=moved,
         passes=len(unit.schedule.passes),
     )
+
+
+def _source(reference: Reference) -> str:
+    """The first author and the year, and where to find it: ``Kingma 2015, arXiv:1412.6980``."""
+    author = (reference.authors or "").split(",")[0].split(";")[0].strip()
+    name = " ".join(part for part in (author or reference.title, reference.year) if part)
+    place = f"arXiv:{reference.arxiv}" if reference.arxiv else reference.doi or reference.url
+    return ", ".join(part for part in (name, place) if part)
 
 
 def default_setting(unit: Unit) -> dict[str, bool]:

@@ -10,7 +10,7 @@ import typer
 from solvergen.cli import specs
 from solvergen.cli.console import print_json, print_note, print_table
 
-HEADS = ("optimizer", "class", "state", "moved", "passes", "summary", "source")
+HEADS = ("optimizer", "state", "moved", "passes", "source")
 
 
 def list_optimizers(
@@ -31,12 +31,10 @@ def list_optimizers(
     rows = [
         (
             summary.name,
-            summary.class_name,
             str(summary.state_bytes),
             str(summary.moved_bytes),
             str(summary.passes),
-            summary.summary,
-            str(summary.source),
+            summary.source,
         )
         for summary in summaries
     ]

@@ -54,7 +54,7 @@ def test_a_terminal_gets_colours_and_a_table() -> None:
     code, text = on_terminal("list", "--specs", "specs")
     assert code == 0
     assert "\x1b[" in text
-    assert "Adaptive moment estimation." in text
+    assert "Kingma 2015, arXiv:1412.6980" in text
     assert "bytes for each float32 parameter" in text
     assert "\t" not in text
 

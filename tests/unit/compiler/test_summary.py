@@ -26,3 +26,9 @@ def test_derived_options_may_compute(tmp_path):
     )
     assert default_setting(unit) == {"heavy": True}
     assert summary_of(unit).state_bytes == 4
+
+
+def test_sources_are_short():
+    sources = {s.name: s.source for s in summarise(["specs"])}
+    assert sources["adam"] == "Kingma 2015, arXiv:1412.6980"
+    assert sources["sgd"] == "Robbins 1951, 10.1214/aoms/1177729586"
