@@ -190,7 +190,8 @@ def _tensor_from(name: Any, entry: Any) -> TensorData:
     for state, array in read.mapping("arrays").items():
         if not isinstance(array, np.ndarray):
             raise OptimizerError(f"state {state!r} of tensor {name!r} in the state_dict is no numpy.ndarray")
-        arrays[str(state)] = np.ascontiguousarray(array).reshape(array.shape)
+        native = array.dtype.newbyteorder("=")
+        arrays[str(state)] = array.astype(native, order="C", subok=False, copy=False)
     return TensorData(
         name=str(name),
         shape=tuple(read.whole(n) for n in read.sequence("shape")),
