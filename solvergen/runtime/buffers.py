@@ -109,6 +109,10 @@ class HostArrays:
         with np.errstate(all="ignore"):
             return np.full(param.shape, init, dtype)
 
+    def upload(self, host: HostArray) -> HostArray:
+        """A copy."""
+        return np.array(host, order="C", copy=True, subok=False)
+
     def to_host(self, array: HostArray) -> HostArray:
         """A copy."""
         return np.array(array, order="C", copy=True, subok=False)

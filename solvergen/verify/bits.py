@@ -11,23 +11,23 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from solvergen.runtime.arrays import HostArray
 
 
-def _integers(array: Array) -> Array:
+def _integers(array: HostArray) -> HostArray:
     """The bits of floating-point ``array``, flat, as unsigned integers."""
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(np.dtype(f"u{flat.dtype.itemsize}"))
 
 
-def _is_nan(array: Array) -> Array:
+def _is_nan(array: HostArray) -> HostArray:
     """NaN or not, flat. Works on types that NumPy has from elsewhere, such as bfloat16."""
     flat = np.ascontiguousarray(array).reshape(-1)
-    nan: Array = np.not_equal(flat, flat)
+    nan: HostArray = np.not_equal(flat, flat)
     return nan
 
 
-def differing(expected: Array, found: Array) -> Array:
+def differing(expected: HostArray, found: HostArray) -> HostArray:
     """Flat positions at which two arrays of one shape and dtype differ in their bits.
 
     Raises ``ValueError`` if shapes or dtypes aren't equal: then there is nothing to compare.
@@ -42,7 +42,7 @@ def differing(expected: Array, found: Array) -> Array:
     return np.flatnonzero(unequal & ~(_is_nan(expected) & _is_nan(found)))
 
 
-def same_bits(expected: Array, found: Array) -> bool:
+def same_bits(expected: HostArray, found: HostArray) -> bool:
     """Whether two arrays of one shape and dtype are the same, bit by bit (any NaN is like any other)."""
     return differing(expected, found).size == 0
 

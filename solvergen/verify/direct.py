@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
 from solvergen.verify.example import Example, Tensor
 from solvergen.verify.trace import Moment, Trace
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class _Tensor:
@@ -39,7 +38,7 @@ class _Tensor:
         self.real = compute_dtype(param.dtype.name)
         active = definition.active_state(**options)
         initial = definition.initial_state(**hyperparameters, **options)
-        self.arrays: dict[str, Array | None] = dict.fromkeys(definition.array_states)
+        self.arrays: dict[str, HostArray | None] = dict.fromkeys(definition.array_states)
         self.scalars: dict[str, float | None] = dict.fromkeys(definition.scalar_states)
         for state in definition.state:
             value = initial[state.name]
@@ -54,13 +53,13 @@ class _Tensor:
             else:
                 self.arrays[state.name] = np.full(param.shape, value, self.real)
 
-    def step(self, gradient: Array, hyperparameters: Mapping[str, float]) -> None:
+    def step(self, gradient: HostArray, hyperparameters: Mapping[str, float]) -> None:
         """One update, as the language defines it."""
         self.t += 1
         storage, shape, real = self.param.dtype, self.param.shape, self.real
 
-        def stored(elements: Any) -> Array:
-            array: Array = np.asarray(elements, real).reshape(shape)
+        def stored(elements: Any) -> HostArray:
+            array: HostArray = np.asarray(elements, real).reshape(shape)
             return array
 
         results = self.definition.update(
@@ -128,7 +127,7 @@ def _make(definition: Definition, example: Example, index: int) -> _Tensor:
     return _Tensor(definition, options, values, drawn, example.start)
 
 
-def _is_finite(gradient: Array) -> bool:
+def _is_finite(gradient: HostArray) -> bool:
     return bool(np.isfinite(gradient.astype(np.float64)).all())
 
 

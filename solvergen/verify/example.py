@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from solvergen.runtime.arrays import HostArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +18,10 @@ class Tensor:
     """
 
     name: str
-    param: Array
+    param: HostArray
     offset: int
     group: int
-    arrays: Mapping[str, Array] = field(default_factory=dict)
+    arrays: Mapping[str, HostArray] = field(default_factory=dict)
     scalars: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -54,7 +51,7 @@ class Step:
     their memory. ``hyperparameters`` are those in force, one mapping for each group.
     """
 
-    gradients: tuple[Array | None, ...]
+    gradients: tuple[HostArray | None, ...]
     offset: int
     hyperparameters: tuple[Mapping[str, float], ...]
 

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from solvergen.errors import NonfiniteGradient, StrayWrite
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.example import Example
-from solvergen.verify.machines import Memory, memory_of
 from solvergen.verify.trace import Moment, Trace
-
-HostArray = np.ndarray[Any, np.dtype[Any]]
 
 MARGIN = 32
 """Elements before (besides its offset) and behind an array in its memory, which must stay as they are. A
@@ -24,25 +22,25 @@ whole number of vectors in every type, so that the offset alone decides about al
 class _Placed:
     """An array that lies inside a larger one of the backend's, with a pattern around it."""
 
-    def __init__(self, memory: Memory, what: str, contents: HostArray, offset: int) -> None:
-        self._memory = memory
+    def __init__(self, backend: Backend, what: str, contents: HostArray, offset: int) -> None:
+        self._backend = backend
         self._what = what
         self._place = slice(MARGIN + offset, MARGIN + offset + contents.size)
         host = np.zeros(self._place.stop + MARGIN, contents.dtype)
         host.view(np.uint8)[:] = 0xA5  # in every type a number that no rule is likely to leave there
         host[self._place] = contents.reshape(-1)
         self._host = host
-        self._whole = memory.put(host)
+        self._whole = backend.upload(host)
         self.array = self._whole[self._place].reshape(contents.shape)
 
     def rewrite(self, contents: HostArray) -> None:
         """Put other contents of the same shape and dtype in the same place."""
         self._host[self._place] = contents.reshape(-1)
-        self._memory.write(self.array, contents)
+        self._backend.copy_in(self.array, contents)
 
     def check_margins(self, step: int) -> HostArray:
         """Raise StrayWrite unless everything around the array is untouched; returns all of the memory."""
-        now = self._memory.get(self._whole)
+        now = self._backend.to_host(self._whole)
         around = (("before", slice(0, self._place.start)), ("behind", slice(self._place.stop, None)))
         for name, part in around:
             if now[part].tobytes() != self._host[part].tobytes():
@@ -61,14 +59,14 @@ def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace
     Whatever the optimizer raises goes through, but for NonfiniteGradient under the policy that asks for
     it. Raises StrayWrite if memory around the arrays or a gradient was written.
     """
-    memory = memory_of(backend)
     params = [
-        _Placed(memory, f"parameter {tensor.name}", tensor.param, tensor.offset) for tensor in example.tensors
+        _Placed(backend, f"parameter {tensor.name}", tensor.param, tensor.offset)
+        for tensor in example.tensors
     ]
     made = _make(optimizer, backend, example, params)
     if example.start or any(tensor.arrays or tensor.scalars for tensor in example.tensors):
         made.load_state_dict(_loaded(made.state_dict(), example))
-    trace = [_moment(made, memory, example, "made")]
+    trace = [_moment(made, backend, example, "made")]
     lying: dict[int, _Placed] = {}
     for number, step in enumerate(example.steps, start=1):
         if number > 1:
@@ -83,9 +81,9 @@ def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace
             if kept is not None and kept.array.dtype == gradient.dtype:
                 kept.rewrite(gradient)
             else:
-                lying[index] = _Placed(memory, f"the gradient of {tensor.name}", gradient, step.offset)
+                lying[index] = _Placed(backend, f"the gradient of {tensor.name}", gradient, step.offset)
             given[tensor.name] = lying[index].array
-        trace.append(_moment(made, memory, example, _step(made, given)))
+        trace.append(_moment(made, backend, example, _step(made, given)))
         for param in params:
             param.check_margins(number)
         for placed in lying.values():
@@ -135,7 +133,7 @@ def _loaded(saved: Mapping[str, Any], example: Example) -> dict[str, Any]:
     return {**saved, "tensors": tensors}
 
 
-def _moment(made: Optimizer, memory: Memory, example: Example, outcome: str) -> Moment:
+def _moment(made: Optimizer, backend: Backend, example: Example, outcome: str) -> Moment:
     """What can be seen of the optimizer now, copied to the host."""
     arrays = made.definition.array_states
     buffers: dict[str, dict[str, HostArray]] = {}
@@ -144,8 +142,8 @@ def _moment(made: Optimizer, memory: Memory, example: Example, outcome: str) -> 
     for tensor in example.tensors:
         name = tensor.name
         held = {s: state[s][name] for s in state if name in state[s]}
-        buffers[name] = {s: memory.get(a) for s, a in held.items() if s in arrays}
-        buffers[name]["param"] = memory.get(made.params[name])
+        buffers[name] = {s: backend.to_host(a) for s, a in held.items() if s in arrays}
+        buffers[name]["param"] = backend.to_host(made.params[name])
         scalars[name] = {s: value for s, value in held.items() if s not in arrays}
     return Moment(
         outcome, buffers, scalars, {tensor.name: made.steps[tensor.name] for tensor in example.tensors}

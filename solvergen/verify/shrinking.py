@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from solvergen.runtime.arrays import HostArray
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.example import Example, Step
 from solvergen.verify.settings import Space
 
-HostArray = np.ndarray[Any, np.dtype[Any]]
 Examine = Callable[[Example], Disagreement | None]
 Cut = Callable[[Disagreement, Space], Iterator[Example]]
 

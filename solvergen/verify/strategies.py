@@ -7,11 +7,11 @@ drawn. Each strategy shrinks towards one tensor of one element, float32, zeros, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
 from solvergen.runtime.groups import MULTIPLIERS as GROUP_MULTIPLIERS
@@ -20,8 +20,6 @@ from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
 from solvergen.verify.settings import Space, hyperparameters_near
 from solvergen.verify.values import arrays
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 VECTOR_WIDTHS = (4, 8, 16, 32, 64)
 """Elements that processors and GPUs handle at once, in one type or another."""
@@ -169,7 +167,7 @@ def examples(
                 draw(hyperparameters_near(space, group.options, now, group.multipliers, fixed))
                 for group, now, fixed in zip(groups, current, options, strict=True)
             ]
-        gradients: list[Array | None] = []
+        gradients: list[HostArray | None] = []
         for tensor, dtype in zip(tensors, types, strict=True):
             if _one_in(draw, 6):
                 gradients.append(None)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from solvergen.runtime.arrays import HostArray
 from solvergen.verify.bits import differing, ulp_distance
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +22,7 @@ class Moment:
     """
 
     outcome: str
-    buffers: Mapping[str, Mapping[str, Array]]
+    buffers: Mapping[str, Mapping[str, HostArray]]
     scalars: Mapping[str, Mapping[str, float]]
     counts: Mapping[str, int]
 
@@ -93,7 +92,7 @@ def _in_presence(
 
 
 def _in_arrays(
-    step: int, tensor: str, expected: Mapping[str, Array], found: Mapping[str, Array]
+    step: int, tensor: str, expected: Mapping[str, HostArray], found: Mapping[str, HostArray]
 ) -> Difference | None:
     for name, right in expected.items():
         other = found[name]

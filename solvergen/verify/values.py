@@ -7,15 +7,12 @@ in every storage type.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from hypothesis import strategies as st
 
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.verify.dtypes import LAYOUTS, Layout
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 CATEGORIES = ("zero", "exact", "ordinary", "special", "subnormal", "tiny", "huge", "infinite", "nan", "any")
 """Kinds of numbers. ``exact``: few significant bits, so that sums are exact, equal, or ties in rounding.
@@ -49,14 +46,14 @@ def special_values(dtype: str) -> tuple[float, ...]:
     return (*positive, *(-value for value in positive), float("nan"))
 
 
-def _bits_of(numbers: Array, dtype: str) -> Array:
+def _bits_of(numbers: HostArray, dtype: str) -> HostArray:
     """Float64 numbers rounded to ``dtype``, as bit patterns."""
     layout = LAYOUTS[dtype]
     with np.errstate(all="ignore"):
         return numbers.astype(numpy_dtype(dtype)).view(f"u{layout.bits // 8}").astype(np.uint64)
 
 
-def _patterns(category: str, dtype: str, size: int, rng: np.random.Generator) -> Array:
+def _patterns(category: str, dtype: str, size: int, rng: np.random.Generator) -> HostArray:
     """Random bit patterns of a category, without their signs."""
     layout = LAYOUTS[dtype]
     if category == "exact":
@@ -70,7 +67,7 @@ def _patterns(category: str, dtype: str, size: int, rng: np.random.Generator) ->
         mantissa[:] = 0
     elif category == "nan":
         mantissa |= np.uint64(1)
-    patterns: Array = (exponent << np.uint64(layout.mantissa)) | mantissa
+    patterns: HostArray = (exponent << np.uint64(layout.mantissa)) | mantissa
     return patterns
 
 
@@ -89,7 +86,7 @@ def _exponents(category: str, layout: Layout) -> tuple[int, int]:
     }[category]
 
 
-def fill(kind: str, seed: int, dtype: str, shape: tuple[int, ...]) -> Array:
+def fill(kind: str, seed: int, dtype: str, shape: tuple[int, ...]) -> HostArray:
     """An array of ``dtype`` and ``shape`` filled from a seed; ``kind`` is a key of ``FILLS``."""
     layout = LAYOUTS[dtype]
     size = int(np.prod(shape, dtype=np.int64))
@@ -106,7 +103,7 @@ def fill(kind: str, seed: int, dtype: str, shape: tuple[int, ...]) -> Array:
     return bits.astype(f"u{layout.bits // 8}").view(numpy_dtype(dtype)).reshape(shape)
 
 
-def categories_in(array: Array, dtype: str) -> frozenset[str]:
+def categories_in(array: HostArray, dtype: str) -> frozenset[str]:
     """The categories that the elements of ``array`` belong to, of those that bits alone tell apart."""
     layout = LAYOUTS[dtype]
     bits = np.ascontiguousarray(array).reshape(-1).view(f"u{layout.bits // 8}").astype(np.uint64)
@@ -127,6 +124,6 @@ def categories_in(array: Array, dtype: str) -> frozenset[str]:
 
 
 @st.composite
-def arrays(draw: st.DrawFn, dtype: str, shape: tuple[int, ...]) -> Array:
+def arrays(draw: st.DrawFn, dtype: str, shape: tuple[int, ...]) -> HostArray:
     """Arrays of one storage type and shape, C-contiguous, holding whatever a training run may produce."""
     return fill(draw(_KINDS), draw(_SEEDS), dtype, shape)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import generated
 from solvergen.runtime.backends.cuda import CudaBackend
 from solvergen.runtime.dtypes import numpy_dtype
+from solvergen.verify import find_disagreement
 from tests.gpu.conftest import Gpu
 from tests.support.cuda_launch import MIXES, bits_of, ordinary_values, strange_values
 
@@ -121,6 +122,13 @@ def test_whatever_a_user_does(gpu: Gpu, data: st.DataObject) -> None:
         reference.step([None if a else g for a, g in zip(absent, gradients, strict=True)])
         ours.lr = reference.lr = lr = lr / 2
     assert_same(gpu, ours, params, reference, host, f"{name} {mix}")
+
+
+@pytest.mark.parametrize("name", generated.__all__)
+def test_drawn_runs(name: str, backend: CudaBackend) -> None:
+    """``verify``'s runs: several groups and types at once, absent gradients, states loaded beforehand."""
+    disagreement = find_disagreement(getattr(generated, name), backend, examples=25)
+    assert disagreement is None, str(disagreement)
 
 
 def test_three_hundred_tensors(gpu: Gpu) -> None:

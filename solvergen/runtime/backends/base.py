@@ -96,6 +96,11 @@ class Backend(Protocol):
         """A state array: the parameter's shape, its compute type, filled with ``init``."""
         ...
 
+    def upload(self, host: HostArray) -> Array:
+        """A new array where the backend's arrays live (if that is several GPUs, on the first), with the
+        elements of ``host``."""
+        ...
+
     def to_host(self, array: Array) -> HostArray:
         """A copy as a NumPy array of the same dtype. Also of gradients, of whatever kind ``check_gradient``
         passes."""

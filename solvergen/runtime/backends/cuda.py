@@ -101,6 +101,14 @@ class CudaBackend:
                 _fill(home, state, np.array([init], dtype))
         return state
 
+    def upload(self, host: HostArray) -> cupy.ndarray:
+        """A copy on GPU 0, C-contiguous, that begins at a word. Waits for the current stream."""
+        import cupy
+
+        array = cupy.ndarray(host.shape, host.dtype, memptr=self._devices(0).allocate(max(1, host.nbytes)))
+        self.copy_in(array, host)
+        return array
+
     def to_host(self, array: object) -> HostArray:
         """A copy in host memory of an array of any kind. Waits for the current stream."""
         seen = _seen("the array", array)

@@ -10,19 +10,12 @@ import math
 import re
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from solvergen.errors import SnapshotError
-
-HostArray = np.ndarray[Any, np.dtype[Any]]
-"""A NumPy array of any shape and dtype."""
-
-ITEM_SIZES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
-"""The dtypes that a snapshot may hold, and their bytes an element."""
-
-_NATIVE: dict[str, type[np.generic]] = {"float64": np.float64, "float32": np.float32, "float16": np.float16}
+from solvergen.errors import BackendUnavailable, SnapshotError
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
 
 MAX_RANK = 64
 """NumPy's own limit."""
@@ -41,7 +34,7 @@ class ArraySpec:
     @property
     def nbytes(self) -> int:
         """Bytes of the data."""
-        return math.prod(self.shape) * ITEM_SIZES[self.dtype]
+        return math.prod(self.shape) * STORAGE_TYPES[self.dtype].itemsize
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
@@ -71,33 +64,16 @@ def escape(name: str) -> str:
     return _SPECIAL.sub(lambda found: f"%{ord(found.group()):02X}", name)
 
 
-def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The NumPy dtype of a snapshot's dtype name.
-
-    Raises:
-        SnapshotError: ``name`` is bfloat16 and ml_dtypes isn't installed.
-    """
-    if name == "bfloat16":
-        try:
-            import ml_dtypes
-        except ImportError as error:
-            raise SnapshotError(
-                f"bfloat16 arrays need the package ml_dtypes ({error}): pip install ml_dtypes"
-            ) from error
-        bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-        return bfloat16
-    return np.dtype(_NATIVE[name])
-
-
 def allocate(spec: ArraySpec) -> HostArray:
     """An uninitialised array as ``spec`` says. The caller has checked ``spec`` against the file's size.
 
     Raises:
-        SnapshotError: NumPy can't make such an array.
+        SnapshotError: NumPy can't make such an array; or it is bfloat16, and ml_dtypes isn't installed.
     """
-    dtype = numpy_dtype(spec.dtype)
     try:
-        return np.empty(spec.shape, dtype)
+        return np.empty(spec.shape, numpy_dtype(spec.dtype))
+    except BackendUnavailable as problem:
+        raise SnapshotError(f"{spec.key}: {problem}") from problem
     except (ValueError, MemoryError, OverflowError) as error:
         raise SnapshotError(f"{spec.key}: no memory for {spec} ({error})") from error
 

@@ -152,9 +152,7 @@ def _partition(data: SnapshotData, groups: Sequence[GroupData]) -> Iterator[str]
                 there = [i for i, g in enumerate(data.groups) if not set(g.members).isdisjoint(group.members)]
                 yield (
                     f"group {index} here has {listed(sorted(group.members))}; in it they are in "
-                    + ", ".join(
-                        f"group {i} with {listed(sorted(data.groups[i].members))}" for i in there[:3]
-                    )
+                    + ", ".join(f"group {i} with {listed(sorted(data.groups[i].members))}" for i in there[:3])
                 )
 
     yield from _capped(lines())

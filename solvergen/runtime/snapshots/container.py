@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol
 
-from solvergen.runtime.snapshots.arrays import ArraySpec, HostArray
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.snapshots.arrays import ArraySpec
 
 Arrays = Sequence[tuple[ArraySpec, HostArray]]
 """Arrays to write, in the order in which they are laid down."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from solvergen.errors import SnapshotError
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots import strict_json
 from solvergen.runtime.snapshots.arrays import (
-    ITEM_SIZES,
     MAX_RANK,
     ArraySpec,
-    HostArray,
     param_key,
     state_key,
 )
@@ -71,8 +71,10 @@ def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
         for state, array in pieces:
             what = f"{'parameter' if state is None else f'state {state!r}'} of tensor {quoted(tensor.name)}"
             dtype = array.dtype.name
-            if dtype not in ITEM_SIZES:
-                raise SnapshotError(f"the {what} has dtype {dtype}; a snapshot holds {', '.join(ITEM_SIZES)}")
+            if dtype not in STORAGE_TYPES:
+                raise SnapshotError(
+                    f"the {what} has dtype {dtype}; a snapshot holds {', '.join(STORAGE_TYPES)}"
+                )
             if array.shape != tensor.shape:
                 raise SnapshotError(f"the {what} has shape {array.shape}, its parameter {tensor.shape}")
             if state is None and dtype != tensor.dtype:
@@ -194,7 +196,7 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
     if len(set(members)) != len(members) or set(members) != set(names):
         raise SnapshotError("the groups' members are not the tensors, each once")
     for tensor in data.tensors:
-        if tensor.dtype not in ITEM_SIZES:
+        if tensor.dtype not in STORAGE_TYPES:
             raise SnapshotError(f"tensor {quoted(tensor.name)} has dtype {quoted(tensor.dtype)}")
         if isinstance(tensor.t, bool) or not 0 <= tensor.t <= _MOST_UPDATES:
             raise SnapshotError(f"tensor {quoted(tensor.name)} has counted {tensor.t} updates")
@@ -296,7 +298,7 @@ def _text(value: object, where: str) -> str:
 
 
 def _dtype(value: object) -> str:
-    if not isinstance(value, str) or value not in ITEM_SIZES:
+    if not isinstance(value, str) or value not in STORAGE_TYPES:
         raise _malformed("dtype", value)
     return value
 

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from solvergen.errors import SnapshotError
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.naming import quoted
 from solvergen.runtime.snapshots import document
-from solvergen.runtime.snapshots.arrays import ITEM_SIZES, ArraySpec, HostArray, bytes_of, checksum
+from solvergen.runtime.snapshots.arrays import ArraySpec, bytes_of, checksum
 from solvergen.runtime.snapshots.atomic import replacing
 from solvergen.runtime.snapshots.container import Container
 from solvergen.runtime.snapshots.formats import format_of, opened
@@ -40,7 +42,7 @@ def save(path: StrPath, data: SnapshotData) -> None:
         if os.path.exists(name) and not os.path.isfile(name):
             raise SnapshotError("a folder" if os.path.isdir(name) else "not a regular file")
         # The widest elements first keep every array aligned to its element within the file.
-        pieces.sort(key=lambda piece: (-ITEM_SIZES[piece[0].dtype], piece[0].key))
+        pieces.sort(key=lambda piece: (-STORAGE_TYPES[piece[0].dtype].itemsize, piece[0].key))
         with replacing(name) as temporary:
             chosen.write(temporary, pieces, text)
 

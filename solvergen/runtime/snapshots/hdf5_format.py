@@ -17,10 +17,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from solvergen.errors import SnapshotError
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots.arrays import (
     ArraySpec,
-    HostArray,
     allocate,
     bytes_of,
     from_little_endian,

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from solvergen.errors import SnapshotError
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots import strict_json
 from solvergen.runtime.snapshots.arrays import (
     ArraySpec,
-    HostArray,
     allocate,
     bytes_of,
     from_little_endian,

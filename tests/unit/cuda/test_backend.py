@@ -15,6 +15,7 @@ from solvergen.errors import ArrayError, BackendUnavailable, NonfiniteGradient
 from solvergen.runtime.backends.cuda import CudaBackend
 from solvergen.runtime.cuda import device as device_module
 from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
+from solvergen.verify import find_disagreement
 from tests.support import cuda_host
 from tests.support.cuda_launch import bits_of
 
@@ -269,6 +270,24 @@ def test_to_the_host_and_back(shape: tuple[int, ...], dtype: str, backend: CudaB
         assert not np.shares_memory(got, values)
 
 
+@pytest.mark.parametrize(
+    "host", [np.arange(6.0).reshape(2, 3).T, np.zeros((0, 2), np.float16), np.array(2.5)]
+)
+def test_a_new_array(host: np.ndarray, backend: CudaBackend) -> None:
+    array = backend.upload(host)
+    assert type(array) is cupy.ndarray
+    assert (array.shape, array.dtype, array.flags.c_contiguous) == (host.shape, host.dtype, True)
+    assert array.data.ptr % 16 == 0
+    assert (elements(array) == host).all()
+
+
+@pytest.mark.parametrize("name", ["Adam", "SGD"])
+def test_drawn_runs(name: str, backend: CudaBackend) -> None:
+    """What tests/gpu does on a card."""
+    disagreement = find_disagreement(getattr(generated, name), backend, examples=10)
+    assert disagreement is None, str(disagreement)
+
+
 def test_a_snapshots_state_goes_in_and_out(backend: CudaBackend) -> None:
     rng = np.random.default_rng(8)
     start = rng.standard_normal(50).astype(np.float32)
@@ -287,6 +306,20 @@ def test_a_snapshots_state_goes_in_and_out(backend: CudaBackend) -> None:
     for gradient in steps[2:]:
         after.step([on_gpu(gradient)])
     assert (bits_of(elements(resumed)) == bits_of(elements(straight))).all()
+
+
+def test_a_state_dict_in_another_byte_order(backend: CudaBackend) -> None:
+    """As one comes that was stored by a machine of the other kind."""
+    source, target = np.ones((3, 2), np.float32), on_gpu(np.ones((3, 2), np.float32))
+    given = generated.Adam([source], backend="numpy")
+    given.step([np.full((3, 2), 0.5, np.float32)])
+    stored = given.state_dict()
+    arrays = stored["tensors"]["0"]["arrays"]
+    arrays.update({name: a.astype(a.dtype.newbyteorder()) for name, a in arrays.items()})
+    optimizer = generated.Adam([target], backend=backend)
+    optimizer.load_state_dict(stored)
+    for name in optimizer.state:
+        assert (bits_of(elements(optimizer.state[name][0])) == bits_of(given.state[name][0])).all()
 
 
 class TestUnavailable:
