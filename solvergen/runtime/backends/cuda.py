@@ -15,7 +15,7 @@ from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.buffers import gradient_dtypes, type_name
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavailable
-from solvergen.runtime.cuda.kernels import Kernels
+from solvergen.runtime.cuda.kernels import Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
 from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.definition import Initial
@@ -45,9 +45,12 @@ class CudaBackend:
             problem = unavailable()
             if problem is not None:
                 raise BackendUnavailable(f"backend 'cuda': {problem}")
-            devices = device
-        self._devices = devices
-        self._kernels = Kernels(compiler if compiler is not None else nvrtc.load(toolkit_major()))
+        self._devices = device if devices is None else devices
+        # Only the process's own GPUs and compiler are the same for every optimizer.
+        if devices is None and compiler is None:
+            self._kernels = shared_kernels(nvrtc.load(toolkit_major()))
+        else:
+            self._kernels = Kernels(compiler or nvrtc.load(toolkit_major()))
 
     def adopt(self, name: str, array: object) -> cupy.ndarray:
         """Check a parameter: on a GPU, of a supported dtype, C-contiguous, aligned, writable.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from solvergen.errors import KernelBuildError
 from solvergen.runtime.cuda.cache import compiled, key_of
 from solvergen.runtime.cuda.device import Device, Kernel
-from solvergen.runtime.cuda.nvrtc import Compiler
+from solvergen.runtime.cuda.nvrtc import Compiler, Nvrtc
 from solvergen.runtime.dtypes import STORAGE_TYPES
 
 UPDATE = "sg_kernel"
@@ -53,6 +54,12 @@ class Kernels:
                 image = compiled(self._compiler, text, defines, architecture)
                 self._loaded[key] = device.load(image, name)
             return self._loaded[key]
+
+
+@functools.cache
+def shared_kernels(compiler: Nvrtc) -> Kernels:
+    """The kernels that all optimizers share: each is loaded once on a GPU."""
+    return Kernels(compiler)
 
 
 def update_defines(param_dtype: str, grad_dtype: str, options: Mapping[str, bool]) -> dict[str, int]:

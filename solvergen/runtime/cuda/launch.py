@@ -16,7 +16,7 @@ import numpy as np
 
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
-from solvergen.runtime.cuda.device import Device
+from solvergen.runtime.cuda.device import Device, Kernel
 from solvergen.runtime.cuda.kernels import Kernels
 from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS, chunks_of, lanes_of
 from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
@@ -137,6 +137,7 @@ class _Part:
             device.synchronize()  # the table is an ordinary array of ours that goes away
         self._sets = (_TableSet(device), _TableSet(device))
         self._turn = 0
+        self._finite: Kernel | None = None
 
     def launch(self, pointers: HostArray, table: HostArray, rows: HostArray) -> None:
         if not self._n_chunks:
@@ -157,7 +158,8 @@ class _Part:
     def finite(self, gradients: HostArray) -> bool:
         if not self._n_chunks:
             return True
-        kernel = self._kernels.finite(self._device, self._grad_dtype)
+        if self._finite is None:  # few programs ask
+            self._finite = self._kernels.finite(self._device, self._grad_dtype)
         tables = self._sets[self._turn]
         found = np.zeros(1, np.int32)
         pointers_at, found_at = tables.fill(gradients, found)
@@ -167,7 +169,7 @@ class _Part:
             np.int64(self._n_chunks),
             np.uint64(found_at),
         )
-        self._device.launch(kernel, self._blocks, THREADS, arguments)
+        self._device.launch(self._finite, self._blocks, THREADS, arguments)
         tables.used()
         self._device.download(found, found_at)
         return not found[0]

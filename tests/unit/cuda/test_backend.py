@@ -12,6 +12,7 @@ import pytest
 
 import generated
 from solvergen.errors import ArrayError, BackendUnavailable, NonfiniteGradient
+from solvergen.runtime.backends import cuda as cuda_backend
 from solvergen.runtime.backends.cuda import CudaBackend
 from solvergen.runtime.cuda import device as device_module
 from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
@@ -320,6 +321,27 @@ def test_a_state_dict_in_another_byte_order(backend: CudaBackend) -> None:
     optimizer.load_state_dict(stored)
     for name in optimizer.state:
         assert (bits_of(elements(optimizer.state[name][0])) == bits_of(given.state[name][0])).all()
+
+
+def test_optimizers_share_loaded_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel is compiled and loaded once a process, not once an optimizer."""
+    loads = []
+
+    class Counting(Device):
+        def load(self, image: bytes, name: str) -> Any:
+            loads.append(name)
+            return super().load(image, name)
+
+    device, compiler = Counting(0), cuda_host.HostCompiler()
+    monkeypatch.setattr(cuda_backend, "unavailable", lambda: None)
+    monkeypatch.setattr(cuda_backend, "toolkit_major", lambda: 12)
+    monkeypatch.setattr(cuda_backend, "device", lambda number: device)
+    monkeypatch.setattr(cuda_backend.nvrtc, "load", lambda major: compiler)
+    for _ in range(3):
+        generated.Lion([on_gpu(np.ones(3, np.float32))], backend="cuda").step(
+            [on_gpu(np.ones(3, np.float32))]
+        )
+    assert loads == ["sg_kernel"]
 
 
 class TestUnavailable:

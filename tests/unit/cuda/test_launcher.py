@@ -342,6 +342,21 @@ def test_release_lets_go_of_the_gradients() -> None:
     assert reference() is None
 
 
+def test_the_search_for_infinities_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look-up reads a file and makes a digest of it."""
+    case = Case([4, 3])
+    kernels, asked = cuda_host.host_kernels(), []
+    monkeypatch.setattr(
+        type(kernels),
+        "finite",
+        lambda self, *a, found=type(kernels).finite: asked.append(a) or found(self, *a),
+    )
+    for _ in range(3):
+        assert case.launcher.bind(case.gradients())
+        assert case.launcher.finite()
+    assert len(asked) == 1
+
+
 def test_a_dropped_launcher_waits_for_its_copies() -> None:
     """Its page-locked memory would be given to others while the GPU still reads it."""
     device = DeferredDevice()
