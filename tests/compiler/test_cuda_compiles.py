@@ -11,10 +11,10 @@ import pytest
 import generated
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.cache import build
-from solvergen.runtime.cuda.kernels import update_defines
 from solvergen.runtime.cuda.tables import THREADS
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
+from solvergen.runtime.kernel_interface import update_defines
 from tests.support.cuda_launch import MIXES, lanes
 from tests.support.ptx_text import KNOWN, accesses, instructions
 

@@ -13,9 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.cuda.tables import CHUNK
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype, numpy_dtype, rounding
+from solvergen.runtime.kernel_interface import CHUNK
 from tests.support.cuda_host import GuardedMemory, HostDevice, host_kernels
 
 MIXES = (

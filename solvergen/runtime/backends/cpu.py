@@ -16,9 +16,10 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
 from solvergen.runtime.definition import Initial
-from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype, numpy_dtype
+from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
+from solvergen.runtime.kernel_interface import chunk_table, update_defines
 from solvergen.runtime.native.build import load
-from solvergen.runtime.native.library import CHUNK, FiniteJob, Gather, Job, function_address, library
+from solvergen.runtime.native.library import FiniteJob, Gather, Job, function_address, library
 
 CHUNK_SIZE = 1 << 14
 """Elements of a chunk at most: small enough that threads end together, large enough that claiming one
@@ -90,12 +91,9 @@ class CpuBackend(HostArrays):
 def load_kernel(plan: LaunchPlan) -> ctypes.CDLL:
     """The kernel of a plan's definition for its dtypes and options."""
     folder = Path(plan.definition.folder)
-    definitions = [
-        f"SG_PARAM={STORAGE_TYPES[plan.param_dtype].code}",
-        f"SG_GRAD={STORAGE_TYPES[plan.grad_dtype].code}",
-        *(f"SG_OPTION_{name}={int(plan.options[name])}" for name in plan.definition.option_names),
-    ]
-    return load({"kernel.c": (folder / "kernel.c").read_text(encoding="utf-8")}, definitions)
+    defines = update_defines(plan.param_dtype, plan.grad_dtype, plan.options)
+    text = (folder / "kernel.c").read_text(encoding="utf-8")
+    return load({"kernel.c": text}, [f"{name}={value}" for name, value in defines.items()])
 
 
 class CpuLauncher:
@@ -239,26 +237,6 @@ class CpuLauncher:
 def elements_before_line(array: HostArray) -> int:
     """How many elements lie before the first that begins a cache line."""
     return -address_of(array) % LINE // int(array.itemsize)
-
-
-def chunk_table(sizes: HostArray, chunk_size: int, heads: HostArray) -> HostArray:
-    """Runs of at most ``chunk_size`` elements that cover tensors of these sizes, in order.
-
-    Empty tensors have none. A tensor of several chunks begins with a short one of ``heads`` elements if
-    that is not 0, after which all begin where vectors are aligned.
-    """
-    heads = np.where(sizes > chunk_size, heads, 0)
-    counts = -(-(sizes - heads) // chunk_size) + (heads > 0)
-    total = int(counts.sum())
-    chunks = np.zeros(total, CHUNK)
-    chunks["tensor"] = np.repeat(np.arange(len(sizes)), counts)
-    places = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    head = np.repeat(heads, counts)
-    starts = np.where(head > 0, head + (places - 1) * chunk_size, places * chunk_size)
-    chunks["start"] = np.maximum(starts, 0)
-    ends = np.minimum(starts + chunk_size, np.repeat(sizes, counts))
-    chunks["count"] = ends - chunks["start"]
-    return chunks
 
 
 def unit_table(counts: HostArray, unit_size: int) -> HostArray:

@@ -12,6 +12,7 @@ from solvergen.runtime.cuda.cache import compiled, key_of
 from solvergen.runtime.cuda.device import Device, Kernel
 from solvergen.runtime.cuda.nvrtc import Compiler, Nvrtc
 from solvergen.runtime.dtypes import STORAGE_TYPES
+from solvergen.runtime.kernel_interface import update_defines
 
 UPDATE = "sg_kernel"
 FINITE = "sg_finite"
@@ -60,12 +61,3 @@ class Kernels:
 def shared_kernels(compiler: Nvrtc) -> Kernels:
     """The kernels that all optimizers share: each is loaded once on a GPU."""
     return Kernels(compiler)
-
-
-def update_defines(param_dtype: str, grad_dtype: str, options: Mapping[str, bool]) -> dict[str, int]:
-    """The macros that an update's text is compiled with."""
-    return {
-        "SG_PARAM": STORAGE_TYPES[param_dtype].code,
-        "SG_GRAD": STORAGE_TYPES[grad_dtype].code,
-        **{f"SG_OPTION_{name}": int(value) for name, value in options.items()},
-    }

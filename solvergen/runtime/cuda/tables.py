@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.kernel_interface import chunk_table
 
 THREADS = 256
 """Threads of a block; the kernels' launch bounds say the same number."""
@@ -18,9 +18,6 @@ MAX_BLOCKS = 2**31 - 1
 WORD = 16
 """Bytes of a vector access."""
 
-CHUNK = np.dtype([("tensor", np.int32), ("count", np.int32), ("start", np.int64)])
-"""One run of elements of one tensor: ``sg_chunk`` in the kernels."""
-
 _MANY_CHUNKS = 1 << 14
 _LARGEST_CHUNK = 1 << 30
 
@@ -30,7 +27,7 @@ def lanes_of(itemsizes: Sequence[int]) -> int:
     return WORD // min(itemsizes)
 
 
-def chunks_of(sizes: Sequence[int] | HostArray, lanes: int) -> np.ndarray[Any, np.dtype[np.void]]:
+def chunks_of(sizes: Sequence[int] | HostArray, lanes: int) -> HostArray:
     """Cut tensors of these sizes into chunks, one a block.
 
     Small enough to occupy the whole GPU, large enough that the table stays short: a chunk gives each
@@ -41,15 +38,7 @@ def chunks_of(sizes: Sequence[int] | HostArray, lanes: int) -> np.ndarray[Any, n
     length = THREADS * lanes
     while length < _LARGEST_CHUNK and int(counts.sum()) > length * _MANY_CHUNKS:
         length *= 2
-    per_tensor = -(-counts // length)
-    chunks = np.empty(int(per_tensor.sum()), CHUNK)
-    tensor = np.repeat(np.arange(len(counts)), per_tensor)
-    first = np.cumsum(per_tensor) - per_tensor
-    start = (np.arange(len(chunks)) - first[tensor]) * length
-    chunks["tensor"] = tensor
-    chunks["start"] = start
-    chunks["count"] = np.minimum(counts[tensor] - start, length)
-    return chunks
+    return chunk_table(counts, length)
 
 
 def state_offset(param_address: int, param_itemsize: int, state_itemsize: int) -> int:

@@ -69,9 +69,6 @@ class FiniteJob(Structure):
     _fields_ = (("pointers", c_void_p), ("chunks", c_void_p), ("n_buffers", c_int64), ("found", c_void_p))
 
 
-CHUNK = np.dtype([("tensor", np.int32), ("count", np.int32), ("start", np.int64)])
-
-
 class Library:
     """The loaded library, its functions with their types."""
 

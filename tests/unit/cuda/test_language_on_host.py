@@ -8,7 +8,7 @@ import pytest
 
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.cache import build
-from solvergen.runtime.cuda.kernels import update_defines
+from solvergen.runtime.kernel_interface import update_defines
 from solvergen.verify import find_disagreement
 from tests.support import cuda_host
 from tests.support.packages import built_package

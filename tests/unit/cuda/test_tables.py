@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvergen.runtime.cuda.tables import CHUNK, THREADS, chunks_of, lanes_of, state_offset
+from solvergen.runtime.cuda.tables import THREADS, chunks_of, lanes_of, state_offset
+from solvergen.runtime.kernel_interface import CHUNK
 
 sizes_of_tensors = st.lists(st.integers(0, 5000), min_size=1, max_size=8)
 

@@ -54,7 +54,8 @@ def run(library: Any, buffers: Sequence[Any], table: Any) -> None:
 
     import numpy as np
 
-    from solvergen.runtime.native.library import CHUNK, Job
+    from solvergen.runtime.kernel_interface import CHUNK
+    from solvergen.runtime.native.library import Job
 
     pointers = np.array([[array.ctypes.data for array in buffers]], np.uintp)
     chunks = np.array([(0, buffers[0].size, 0)], CHUNK)

@@ -12,7 +12,8 @@ import pytest
 
 from solvergen.errors import CompilerBug
 from solvergen.runtime.backends import cpu
-from solvergen.runtime.backends.cpu import CpuBackend, chunk_table, unit_table
+from solvergen.runtime.backends.cpu import CpuBackend, unit_table
+from solvergen.runtime.kernel_interface import chunk_table
 from solvergen.runtime.spans import Spans
 from tests.unit.native.support import (
     DTYPES,
