@@ -89,7 +89,6 @@ class Definition:
     constraints: Callable[..., str | None]
     active_state: Callable[..., tuple[str, ...]]
     initial_state: Callable[..., dict[str, Initial]]
-    uses_t: bool = True
 
     @cached_property
     def array_states(self) -> tuple[str, ...]:

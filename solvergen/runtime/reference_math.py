@@ -126,18 +126,3 @@ def power(x: Value, n: float) -> Value:
         if not count:
             return result
         factor = factor * factor
-
-
-def logical_and(a: Condition, b: Condition) -> Condition:
-    """Whether both conditions hold."""
-    return a & b
-
-
-def logical_or(a: Condition, b: Condition) -> Condition:
-    """Whether one of the conditions holds."""
-    return a | b
-
-
-def logical_not(a: Condition) -> Condition:
-    """Whether the condition doesn't hold."""
-    return not a if isinstance(a, bool) else np.logical_not(a)

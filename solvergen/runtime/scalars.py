@@ -109,18 +109,3 @@ def _power_of_no_number(x: float, n: float) -> float:
     if x != x or n != n:
         return math.nan
     return math.inf if (math.fabs(x) > 1.0) == (n > 0.0) else 0.0
-
-
-def logical_and(a: bool, b: bool) -> bool:
-    """Whether both conditions hold."""
-    return a and b
-
-
-def logical_or(a: bool, b: bool) -> bool:
-    """Whether one of the conditions holds."""
-    return a or b
-
-
-def logical_not(a: bool) -> bool:
-    """Whether the condition doesn't hold."""
-    return not a

@@ -6,7 +6,6 @@ say the same.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 from solvergen.errors import Location
@@ -59,17 +58,6 @@ class Hyperparameter:
     integer: bool = False
     doc: str = ""
     location: Location | None = field(default=None, compare=False, repr=False)
-
-    def allows(self, value: float) -> bool:
-        """Is ``value`` a number of the range? NaN and infinities never are."""
-        return (
-            math.isfinite(value)
-            and (self.min is None or value >= self.min)
-            and (self.max is None or value <= self.max)
-            and (self.above is None or value > self.above)
-            and (self.below is None or value < self.below)
-            and (not self.integer or value == math.floor(value))
-        )
 
     @property
     def range_text(self) -> str:

@@ -175,18 +175,3 @@ def test_scalar_arguments_never_become_numpy_scalars():
         rm.remainder(5.0, 3.0),
     ):
         assert type(result) is float
-
-
-def test_logic_in_every_mix():
-    c = np.array([True, False])
-    for a, b in product((c, ~c, True, False), repeat=2):
-        wide_a, wide_b = np.broadcast_to(a, 2), np.broadcast_to(b, 2)
-        assert np.array_equal(
-            np.broadcast_to(rm.logical_and(a, b), 2), [x and y for x, y in zip(wide_a, wide_b, strict=True)]
-        )
-        assert np.array_equal(
-            np.broadcast_to(rm.logical_or(a, b), 2), [x or y for x, y in zip(wide_a, wide_b, strict=True)]
-        )
-    assert np.array_equal(rm.logical_not(c), ~c)
-    assert rm.logical_not(True) is False
-    assert not rm.logical_not(np.True_)

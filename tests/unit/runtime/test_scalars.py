@@ -168,11 +168,6 @@ def test_power_of_exponents_that_are_no_numbers(x, n, expected):
         check(expected, np.float64(x) ** np.float64(n))
 
 
-def test_logic():
-    for a in (False, True):
-        for b in (False, True):
-            assert scalars.logical_and(a, b) is (a and b)
-            assert scalars.logical_or(a, b) is (a or b)
-        assert scalars.logical_not(a) is (not a)
+def test_where():
     assert scalars.where(True, 1.0, 2.0) == 1.0
     assert scalars.where(False, 1.0, 2.0) == 2.0

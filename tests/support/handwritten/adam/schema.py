@@ -47,5 +47,4 @@ DEFINITION = Definition(
     constraints=scalars.constraints,
     active_state=scalars.active_state,
     initial_state=scalars.initial_state,
-    uses_t=True,
 )
