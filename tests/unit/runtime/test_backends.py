@@ -287,15 +287,21 @@ def test_what_is_no_backend(backend):
         Adam(np.ones(1, F), backend=backend)
 
 
-def test_temporaries_stay_small_whatever_the_size():
+@pytest.mark.parametrize("nonfinite", ["propagate", "skip"])
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+@pytest.mark.parametrize(("count", "size"), [(1, 1 << 21), (1000, 1000)])
+def test_a_step_allocates_under_a_megabyte(count, size, backend, nonfinite):
+    # Whatever the sizes: of parameters, of gradients in new arrays, of two dtypes, hence two launches.
     import tracemalloc
 
-    param, gradient = np.ones(1 << 20, F), np.ones(1 << 20, F)
-    opt = Adam(param, backend="numpy", amsgrad=True)
-    opt.step(gradient)
+    dtypes = [F if i % 2 == 0 else np.float16 for i in range(count)]
+    params = {f"layer{i}": np.ones(size, dtype) for i, dtype in enumerate(dtypes)}
+    opt = Adam(params, backend=backend, amsgrad=True, nonfinite=nonfinite)
+    opt.step({name: np.ones_like(p) for name, p in params.items()})
+    gradients = {name: np.ones_like(p) for name, p in params.items()}
     tracemalloc.start()
     try:
-        opt.step(gradient)
+        assert opt.step(gradients)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
