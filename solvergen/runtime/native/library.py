@@ -101,8 +101,10 @@ class Library:
     def helpers(self) -> int:
         """How many threads may help this one, as things are now.
 
-        Workers keep the CPU affinity under which they were made, so when it has changed they are let
-        go: the next job makes new ones.
+        Asked when a launch is prepared, and kept by it: finding out costs more than a small step. What
+        changes afterwards (affinity, quota, ``$SOLVERGEN_NUM_THREADS``) counts for launches that are
+        prepared later. Workers keep the CPU affinity under which they were made, so when another is found
+        here they are let go: the next job makes new ones.
         """
         count, mask = thread_count(), affinity()
         if count > 1:
