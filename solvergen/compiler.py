@@ -137,6 +137,13 @@ def emit(units: Sequence[Unit]) -> Artifacts:
 
 
 def source_name(spec: Spec) -> str:
-    """The spec's file as generated text names it: its folder and name, the same on every machine."""
+    """The spec's file as generated text names it: its folder and name, the same on every machine.
+
+    Characters that could end a comment or a string, or that a terminal hides, become underscores.
+    """
     path = Path(spec.path).resolve()
-    return f"{path.parent.name}/{path.name}"
+    return "/".join(_plain(part) for part in (path.parent.name, path.name))
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)

@@ -42,7 +42,7 @@ def active_state(*, amsgrad: bool, maximize: bool) -> tuple[str, ...]:
     names.append("exp_avg_sq")
     if amsgrad:
         names.append("max_exp_avg_sq")
-    return tuple(names)
+    return (*names,)
 
 
 def initial_state(

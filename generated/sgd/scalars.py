@@ -36,7 +36,7 @@ def active_state(*, use_momentum: bool, nesterov: bool, maximize: bool) -> tuple
     names: list[str] = []
     if use_momentum:
         names.append("momentum_buffer")
-    return tuple(names)
+    return (*names,)
 
 
 def initial_state(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from solvergen.emit.body import guarded_lines
@@ -17,6 +18,9 @@ from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Expression, Logic, Number, Unary
 from solvergen.ir.program import Role
 from solvergen.spec.model import COPY_OF_PARAM
+
+LOCALS = ("names", "row", "state")
+"""Variables of the functions' own, which step aside for names of the spec."""
 
 INITIAL = "Initial"
 """The runtime's type of an initial value."""
@@ -45,19 +49,17 @@ class HostContext:
 def host_text(unit: Unit) -> str:
     """``scalars.py`` of ``unit``."""
     template = "package/scalars.py.j2"
-    taken = (
-        {s.name for s in unit.optimised.symbols} | {a.target for a in unit.schedule.host} | {"row", "state"}
-    )
-    other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), INITIAL), taken)
+    taken = {s.name for s in unit.optimised.symbols} | {a.target for a in unit.schedule.host}
+    other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), INITIAL, *LOCALS), taken)
     printer = PythonPrinter(other, floats=True)
     hyperparameters = [f"{s.name}: float" for s in unit.typed.with_role(Role.HYPERPARAMETER)]
     options = [f"{name}: bool" for name in unit.typed.options]
     functions = (
         _options_of(unit, hyperparameters, printer),
         _constraints(unit, hyperparameters + options, printer),
-        _active_state(unit, options),
+        _active_state(unit, options, other),
         _initial_state(unit, hyperparameters + options, printer, other[INITIAL]),
-        _scalars(unit, hyperparameters + options, printer),
+        _scalars(unit, hyperparameters + options, printer, other),
     )
     imports = (
         import_line("solvergen.runtime.definition", (INITIAL,), other),
@@ -99,17 +101,18 @@ def _constraints(unit: Unit, parameters: list[str], printer: PythonPrinter) -> F
     )
 
 
-def _active_state(unit: Unit, options: list[str]) -> FunctionContext:
+def _active_state(unit: Unit, options: list[str], local: Mapping[str, str]) -> FunctionContext:
+    names = local["names"]
     states = [unit.typed.symbol(s.name) for s in unit.spec.state]
     always = [s.name for s in states if s.guard.is_always]
     if len(always) == len(states):
         body = [f"    return {tuple_text(string(name) for name in always)}"]
     else:
-        pairs = [(s.guard, f'names.append("{s.name}")') for s in states]
+        pairs = [(s.guard, f'{names}.append("{s.name}")') for s in states]
         body = [
-            "    names: list[str] = []",
+            f"    {names}: list[str] = []",
             *guarded_lines(pairs, lambda g: g.text(), "    "),
-            "    return tuple(names)",
+            f"    return (*{names},)",
         ]
     return FunctionContext(
         tuple(signature("active_state", _keywords(options), "tuple[str, ...]")),
@@ -139,7 +142,10 @@ def _start(expression: Expression | None, printer: PythonPrinter) -> str:
     return printer.text(expression)
 
 
-def _scalars(unit: Unit, parameters: list[str], printer: PythonPrinter) -> FunctionContext:
+def _scalars(
+    unit: Unit, parameters: list[str], printer: PythonPrinter, local: Mapping[str, str]
+) -> FunctionContext:
+    row, state = local["row"], local["state"]
     schedule = unit.schedule
     states = unit.typed.with_role(Role.SCALAR_STATE)
     parameters = [*parameters, "t: float"]
@@ -159,19 +165,19 @@ def _scalars(unit: Unit, parameters: list[str], printer: PythonPrinter) -> Funct
         columns.append(
             column.name if always or defined is None else f"{column.name} if {defined.text()} else 0.0"
         )
-    row = tuple_text(columns)
-    if len(row) > 96:
-        body += ["    row = (", *(f"        {column}," for column in columns), "    )"]
+    values = tuple_text(columns)
+    if len(values) > 96:
+        body += [f"    {row} = (", *(f"        {column}," for column in columns), "    )"]
     else:
-        body.append(f"    row = {row}")
+        body.append(f"    {row} = {values}")
     if all(r.guard.is_always for r in schedule.scalar_results):
         new = ", ".join(f'"{r.buffer}": {r.name}' for r in schedule.scalar_results)
-        body.append(f"    return row, {{{new}}}")
+        body.append(f"    return {row}, {{{new}}}")
     else:
-        body.append("    state: dict[str, float] = {}")
-        results = [(r.guard, f'state["{r.buffer}"] = {r.name}') for r in schedule.scalar_results]
+        body.append(f"    {state}: dict[str, float] = {{}}")
+        results = [(r.guard, f'{state}["{r.buffer}"] = {r.name}') for r in schedule.scalar_results]
         body += guarded_lines(results, lambda guard: guard.text(), "    ")
-        body.append("    return row, state")
+        body.append(f"    return {row}, {state}")
     return FunctionContext(
         tuple(signature("scalars", _keywords(parameters), "tuple[tuple[float, ...], dict[str, float]]")),
         "A row of the kernels' table of scalars, and the new scalar state.",

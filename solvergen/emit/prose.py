@@ -13,11 +13,6 @@ def in_docstring(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').rstrip('"')
 
 
-def in_c_comment(text: str) -> str:
-    """``text`` made safe between ``/*`` and ``*/``."""
-    return text.replace("*/", "* /").replace("/*", "/ *")
-
-
 def paragraph(text: str, indent: str = "", hanging: str = "") -> list[str]:
     """``text`` wrapped; ``hanging`` is the extra indent of all lines but the first."""
     words = " ".join(text.split())

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from solvergen.errors import Diagnostic, Location
 from solvergen.spec.core_schema import vanishes
+from solvergen.spec.limits import MAX_WHOLE
 from solvergen.spec.names import (
     class_name_of,
     problem_with_argument,
@@ -124,6 +125,8 @@ def check_ranges(tree: Mapping, source: Source) -> _Findings:
         if default is None or value is None:
             continue
         reason = _outside(value, bounds, whole)
+        if reason is None and whole and abs(value) > MAX_WHOLE:
+            reason = "is beyond 2**53, where floats skip whole numbers"
         if reason is not None:
             yield _found(
                 source,

@@ -17,6 +17,9 @@ MAX_NAME = 64
 MAX_TEXT = 4_000
 """Characters of one text: an equation, a condition, a docstring."""
 
+MAX_WHOLE = 2.0**53
+"""Up to here every whole number is a float64."""
+
 MAX_HYPERPARAMETERS = 64
 MAX_OPTIONS = 10  # the same as solvergen.ir.guards.MAX_OPTIONS, which this layer can't import
 MAX_STATE = 32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -254,3 +255,77 @@ def test_a_spec_may_be_called_like_a_module(tmp_path, name):
     param = np.ones(2, np.float32)
     package.Rule(param, backend="numpy").step(np.zeros(2, np.float32))
     assert param.tolist() == [np.float32(1) - np.float32(0.1)] * 2
+
+
+LOCALS = """
+row tuple list dict float str bool super_ row_ divide power real rounded Initial update scalars np os
+"""
+
+
+@pytest.mark.parametrize("name", LOCALS.split())
+def test_generated_python_keeps_its_own_variables_apart(tmp_path, name):
+    """Options, hyperparameters and states may be called like what the generated functions use themselves."""
+    text = f"""
+name: rule
+summary: A rule for a test.
+hyperparameters:
+  lr: {{default: 0.5}}
+options:
+  {name}: {{default: false}}
+state:
+  s: {{shape: scalar, init: 3, when: not {name}}}
+  m: {{init: 1, when: {name}}}
+update:
+  - {{when: not {name}, do: s = s + lr}}
+  - {{when: {name}, do: m = m + grad}}
+  - param = param - where({name}, m, s)*grad
+"""
+    (tmp_path / "rule.yaml").write_text(text, encoding="utf-8")
+    package = built_package([tmp_path], tmp_path / f"locals_{name}")
+    for setting, expected in ((False, [-3.5, -7.5]), (True, [-2.0, -5.0])):
+        param = np.zeros(1, np.float32)
+        made = package.Rule(param, backend="numpy", **{name: setting})
+        found = []
+        for _ in range(2):
+            made.step(np.ones(1, np.float32))
+            found.append(float(param[0]))
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["getattr", "globals", "sorted", "set", "attribute_error", "typing", "builtins"]
+)
+def test_a_package_survives_optimizers_called_like_builtins(tmp_path, name):
+    for spec in (name, "zz"):
+        text = spec_text("param = param - lr*grad").replace("name: rule", f"name: {spec}")
+        (tmp_path / f"{spec}.yaml").write_text(text, encoding="utf-8")
+    package = built_package([tmp_path], tmp_path / f"builtins_{name}")
+    first = next(n for n in package.__all__ if n != "Zz")
+    assert getattr(package, first).definition.name == name
+    assert package.Zz.definition.name == "zz"
+    assert {first, "Zz"} <= set(dir(package))
+    assert not hasattr(package, "Nope")
+
+
+@pytest.mark.parametrize(
+    "folder", ["sp\\x", 'a"""b', "two\nlines", "carriage\rreturn", "spécs", "bidi\u202e", "*"]
+)
+def test_the_folder_of_the_specs_cannot_break_out_of_comments(tmp_path, folder):
+    specs = tmp_path / folder
+    specs.mkdir()
+    (specs / "rule.yaml").write_text(spec_text("param = param - lr*grad"), encoding="utf-8")
+    artifacts = build([specs]).artifacts
+    named = {line for text in artifacts.values() for line in text.splitlines() if "rule.yaml" in line}
+    assert named
+    assert all(c.isprintable() and c != "\\" for line in named for c in line)
+    package = built_package([specs], tmp_path / "odd_folder")
+    param = np.ones(2, np.float32)
+    package.Rule(param, backend="numpy").step(np.ones(2, np.float32))
+
+
+def test_a_folder_whose_name_is_no_text(tmp_path):
+    specs = Path(os.fsdecode(os.fsencode(tmp_path) + b"/sp\xff"))
+    specs.mkdir()
+    (specs / "rule.yaml").write_text(spec_text("param = param - lr*grad"), encoding="utf-8")
+    for text in build([specs]).artifacts.values():
+        text.encode("utf-8")

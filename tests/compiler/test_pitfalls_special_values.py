@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from solvergen.compiler import check
-from solvergen.ir.evaluate import evaluate
 from solvergen.frontend.parse import parse_condition
+from solvergen.ir.evaluate import evaluate
 from solvergen.spec.model import Text
 from tests.compiler.stepping import agreed, rule
 from tests.support.bits import assert_same_bits
