@@ -17,6 +17,7 @@ import numpy as np
 from solvergen.errors import HyperparameterError, UnknownAttribute
 from solvergen.runtime.buffers import type_name
 from solvergen.runtime.definition import Definition, Hyperparameter
+from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.naming import did_you_mean
 
 MULTIPLIERS = {"lr_mult": "lr", "decay_mult": "weight_decay"}
@@ -87,7 +88,7 @@ class Group:
 
     def set(self, **changes: Any) -> None:
         """Change hyperparameters or multipliers together: all of them, or none if one isn't allowed."""
-        self.check(changes)()
+        uninterrupted(self.check(changes))
 
     def check(self, changes: Mapping[str, Any]) -> Callable[[], None]:
         """Check ``changes`` and return the function that makes them. Raises HyperparameterError."""

@@ -1,4 +1,4 @@
-"""Holds Ctrl-C back while something changes, so that an interrupt finds it done or not begun."""
+"""Holds signals back while something changes, so that whoever handles them finds it done or not begun."""
 
 from __future__ import annotations
 
@@ -6,35 +6,82 @@ from __future__ import annotations
 # in every step.
 import _signal  # type: ignore[import-not-found]
 from collections.abc import Callable
-from signal import SIGINT
+from signal import valid_signals
 from threading import get_ident, main_thread
 from types import FrameType
+from typing import Any
+
+_SIGNALS = sorted(map(int, valid_signals()))
+
+# What handled each signal when it was last looked at, and where in it are functions. To compare sixty
+# handlers costs half of what it costs to ask which of them can be called.
+_seen: tuple[Any, ...] = ()
+_functions: list[int] = []
 
 
 def uninterrupted(work: Callable[[], None]) -> None:
-    """Call ``work``. An interrupt (SIGINT) that arrives meanwhile is handled, by the handler that the
-    program has, when it is done: so the usual KeyboardInterrupt is raised then.
+    """Call ``work``. Signals that arrive meanwhile are handled, by the handlers that the program has, when
+    it is done: Ctrl-C raises the usual KeyboardInterrupt then, a handler of SIGALRM its TimeoutError.
 
     Python runs handlers in the main thread only: elsewhere there is nothing to hold back. Handlers that
-    aren't Python's are left alone.
+    aren't Python functions are left alone. ``signal.siginterrupt`` is as after ``signal.signal`` again.
     """
-    handler = _signal.getsignal(SIGINT) if get_ident() == main_thread().ident else None
-    if not callable(handler):
+    global _seen, _functions
+    if get_ident() != main_thread().ident:
         work()
         return
-    held: list[tuple[int, FrameType | None]] = []
+    handlers = tuple(map(_signal.getsignal, _SIGNALS))
+    if handlers != _seen:
+        _functions = [i for i, handler in enumerate(handlers) if callable(handler)]
+        _seen = handlers
+    before: dict[int, Any] = {}
+    arrived: dict[int, FrameType | None] = {}
 
     def hold(number: int, frame: FrameType | None) -> None:
-        held.append((number, frame))
+        arrived[number] = frame
 
     try:
-        _signal.signal(SIGINT, hold)
-    except ValueError:  # not the main interpreter: no handler runs here either
-        handler = None
-    try:
+        for i in _functions:
+            number = _SIGNALS[i]
+            before[number] = handlers[i]
+            try:
+                # Handlers of signals that came just before run in here, and may have set others.
+                before[number] = _signal.signal(number, hold)
+            except ValueError as problem:
+                if problem.__traceback__ is None or problem.__traceback__.tb_next is not None:
+                    raise  # by such a handler
+                before.clear()  # not the main interpreter: no handler runs here either
+                break
         work()
     finally:
-        if handler is not None:
-            _signal.signal(SIGINT, handler)
-            if held:
-                handler(*held[-1])
+        try:
+            _put_back(list(before.items()))
+        finally:
+            if arrived:
+                _handle(arrived, before)
+
+
+def _put_back(handlers: list[tuple[int, Any]]) -> None:
+    """Set all handlers again, though those that are set already may raise."""
+    try:
+        while handlers:
+            _signal.signal(*handlers[-1])
+            handlers.pop()
+    finally:
+        if handlers:
+            _put_back(handlers)
+
+
+def _handle(arrived: dict[int, FrameType | None], handlers: dict[int, Any]) -> None:
+    """Handle all signals that arrived, though some handlers raise."""
+    try:
+        while arrived:
+            number = next(iter(arrived))
+            frame = arrived.pop(number)
+            if callable(handlers[number]):
+                handlers[number](number, frame)
+            else:
+                _signal.raise_signal(number)
+    finally:
+        if arrived:
+            _handle(arrived, handlers)

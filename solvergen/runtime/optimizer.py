@@ -89,7 +89,8 @@ class Optimizer:
         Returns True, or False if ``nonfinite="skip"`` left the step out. Raises ArrayError for gradients
         that can't be used and NonfiniteGradient under ``nonfinite="raise"``; nothing has changed then.
         Should the launch itself fail, as when a GPU does, counts and scalar states are as before, but
-        some tensors may have been updated. Ctrl-C during a launch is handled when the step is done.
+        some tensors may have been updated. Signals (Ctrl-C) that arrive during a launch are handled when
+        the step is done.
         """
         flat = self._layout.flatten(gradients)
         bound = self._launches.bind(flat)
@@ -123,8 +124,12 @@ class Optimizer:
         Raises HyperparameterError where a value isn't allowed.
         """
         commits = [group.check(changes) for group in self._groups]
-        for commit in commits:
-            commit()
+
+        def commit_all() -> None:
+            for commit in commits:
+                commit()
+
+        uninterrupted(commit_all)
 
     @property
     def groups(self) -> tuple[Group, ...]:

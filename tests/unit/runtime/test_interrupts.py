@@ -1,4 +1,4 @@
-"""Ctrl-C during a step."""
+"""Ctrl-C and other signals during a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from solvergen.runtime.backends import create
 from solvergen.runtime.backends.numpy import NumpyBackend
+from solvergen.runtime.groups import Group
 from solvergen.runtime.interrupts import uninterrupted
 from tests.support.bits import assert_same_bits
 from tests.support.handwritten import Adam
@@ -20,17 +22,25 @@ F = np.float32
 @pytest.fixture
 def own_handler():
     """Sets a handler for the test; the one before is back afterwards."""
-    before = signal.getsignal(signal.SIGINT)
-    yield lambda handler: signal.signal(signal.SIGINT, handler)
-    signal.signal(signal.SIGINT, before)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGALRM, signal.SIGTERM)}
+    yield lambda handler, number=signal.SIGINT: signal.signal(number, handler)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
-def interrupting(calls):
+def raising(error):
+    def handler(number, frame):
+        raise error
+
+    return handler
+
+
+def interrupting(calls, number=signal.SIGINT):
     """Adam whose reference is interrupted whenever it is called, and notes that it was."""
 
     def update(*arguments):
         calls.append(None)
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         return Adam.definition.update(*arguments)
 
     class Interrupting(Adam):
@@ -74,6 +84,88 @@ def test_an_interrupt_between_launches_finds_the_step_done():
         opt.step([np.ones(3, F), np.ones(2)])
     assert all((p != 1.0).all() for p in params)
     assert set(opt.steps.values()) == {1}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+def test_an_exception_of_another_signals_handler_finds_the_step_done(own_handler, backend):
+    own_handler(raising(TimeoutError), signal.SIGALRM)
+
+    class Interrupted(type(create(backend))):
+        def prepare(self, plan):
+            launcher = super().prepare(plan)
+            launch = launcher.launch
+
+            def interrupted(table, rows):
+                signal.raise_signal(signal.SIGALRM)
+                launch(table, rows)
+                signal.raise_signal(signal.SIGALRM)
+
+            launcher.launch = interrupted
+            return launcher
+
+    shapes = [(3, F), (40_000, F), (2, np.float64)]
+    params, alone = ([np.ones(*shape) for shape in shapes] for _ in range(2))
+    opt, other = Adam(params, backend=Interrupted()), Adam(alone, backend=backend)
+    handler = signal.getsignal(signal.SIGALRM)
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            opt.step([np.full_like(p, 0.5) for p in params])
+        other.step([np.full_like(p, 0.5) for p in params])
+        assert dict(opt.steps) == dict(other.steps)
+        for param, wanted in zip(params, alone, strict=True):
+            assert_same_bits(param, wanted)
+    assert signal.getsignal(signal.SIGALRM) is handler
+
+
+def test_the_reference_is_not_left_in_the_middle_of_a_tensor(own_handler):
+    own_handler(raising(TimeoutError), signal.SIGALRM)
+    param, alone, calls = np.ones(40_000, F), np.ones(40_000, F), []
+    opt = interrupting(calls, signal.SIGALRM)(param, backend="numpy")
+    with pytest.raises(TimeoutError):
+        opt.step(np.ones(40_000, F))
+    Adam(alone, backend="numpy").step(np.ones(40_000, F))
+    assert len(calls) == 3
+    assert_same_bits(param, alone)
+    assert opt.t == 1
+
+
+def test_every_handler_is_called_and_set_again_though_all_raise(own_handler):
+    errors = {
+        signal.SIGALRM: TimeoutError("a"),
+        signal.SIGTERM: ValueError("b"),
+        signal.SIGINT: KeyError("c"),
+    }
+    handlers = {number: raising(error) for number, error in errors.items()}
+    for number, handler in handlers.items():
+        own_handler(handler, number)
+
+    def work():
+        for number in errors:
+            signal.raise_signal(number)
+
+    with pytest.raises(KeyError) as raised:
+        uninterrupted(work)
+    chain, error = [], raised.value
+    while error is not None:
+        chain.append(error)
+        error = error.__context__
+    assert chain == list(reversed(errors.values()))
+    assert {number: signal.getsignal(number) for number in handlers} == handlers
+
+
+def test_hyperparameters_of_all_groups_change_or_none(own_handler, monkeypatch):
+    own_handler(raising(TimeoutError), signal.SIGALRM)
+    opt = Adam([{"params": [np.ones(1, F)]}, {"params": [np.ones(1, F)]}], backend="numpy")
+    check = Group.check
+
+    def interrupted(group, changes):
+        commit = check(group, changes)
+        return lambda: (commit(), signal.raise_signal(signal.SIGALRM))
+
+    monkeypatch.setattr(Group, "check", interrupted)
+    with pytest.raises(TimeoutError):
+        opt.set(lr=0.5)
+    assert [group.lr for group in opt.groups] == [0.5, 0.5]
 
 
 def test_a_programs_own_handler_is_called_when_the_step_is_done(own_handler):
