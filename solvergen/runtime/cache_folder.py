@@ -18,16 +18,16 @@ import secrets
 import shutil
 import stat
 import tempfile
-import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from solvergen.errors import CacheWarning
+from solvergen.runtime.locks import ProcessLock
 
 CACHE_VARIABLE = "SOLVERGEN_CACHE_DIR"
 
-_lock = threading.Lock()
+_lock = ProcessLock()
 _warned: set[str] = set()
 _private: dict[int, Path] = {}  # process id -> its folder; a forked child makes its own
 
@@ -73,7 +73,7 @@ class CacheFolder:
 
     def _read(self, key: str, suffix: str) -> tuple[Path, bytes] | None:
         folders = [self.path]
-        with _lock:
+        with _lock.held():
             if os.getpid() in _private:
                 folders.append(_private[os.getpid()] / self.kind)
         for folder in folders:
@@ -146,7 +146,7 @@ def _prepare(base: Path, kind: str) -> Path:
 
 def _private_folder() -> Path:
     """This process's own temporary folder, removed when it ends."""
-    with _lock:
+    with _lock.held():
         owner = os.getpid()
         if owner not in _private:
             _private[owner] = Path(tempfile.mkdtemp(prefix="solvergen-"))
@@ -201,7 +201,7 @@ def _write_whole(path: Path, data: bytes) -> Path:
 
 
 def _warn_once(message: str) -> None:
-    with _lock:
+    with _lock.held():
         if message in _warned:
             return
         _warned.add(message)

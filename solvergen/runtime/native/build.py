@@ -10,21 +10,20 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
-import os
 import shlex
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from solvergen.errors import NativeBuildError
 from solvergen.runtime.cache_folder import CacheFolder, open_cache
+from solvergen.runtime.locks import ProcessLock
 from solvergen.runtime.native.compiler import Compiler, find_compiler
 from solvergen.runtime.native.loading import load_object
 from solvergen.runtime.native.processor import processor
 from solvergen.runtime.native.running import in_scratch, run_compiler
 
 ABI = 1  # of kernels and of the runtime library: the tables and structures that they share
-_lock = threading.RLock()
+_lock = ProcessLock()
 _loaded: dict[str, ctypes.CDLL] = {}
 
 
@@ -39,7 +38,7 @@ def load(sources: Mapping[str, str], definitions: Sequence[str] = ()) -> ctypes.
     """
     compiler = find_compiler()
     key = _key(sources, definitions, compiler)
-    with _lock:
+    with _lock.held():
         library = _loaded.get(key)
         if library is None:
             cache = open_cache("native")
@@ -93,12 +92,3 @@ def _publish(cache: CacheFolder, key: str, output: Path) -> ctypes.CDLL:
     """Store the shared object and load it from there, so that debuggers and profilers find it later."""
     path = cache.store(key, output.read_bytes(), ".so")
     return load_object(output if path is None else path)
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)

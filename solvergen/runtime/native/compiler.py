@@ -14,13 +14,13 @@ import os
 import shlex
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from solvergen.errors import BackendUnavailable
 from solvergen.runtime.cache_folder import CacheFolder, open_cache
+from solvergen.runtime.locks import ProcessLock
 from solvergen.runtime.native.loading import load_object
 from solvergen.runtime.native.processor import processor
 from solvergen.runtime.native.running import in_scratch, run_compiler
@@ -80,7 +80,7 @@ class Compiler:
         return [*self.command, *self.options, *more, *sources, "-o", output, *LINK]
 
 
-_lock = threading.Lock()
+_lock = ProcessLock()
 _found: dict[tuple[str | None, ...], Compiler | str] = {}
 
 
@@ -92,7 +92,7 @@ def find_compiler() -> Compiler:
         BackendUnavailable: none works. The text says what was tried and what to install.
     """
     setting = tuple(os.environ.get(name) for name in (VARIABLE, "CC", "PATH", "SOLVERGEN_CACHE_DIR"))
-    with _lock:
+    with _lock.held():
         if setting not in _found:
             _found[setting] = _search()
         found = _found[setting]
@@ -218,13 +218,3 @@ def _last_words(result: subprocess.CompletedProcess[str]) -> str:
     lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
     lines = [line for line in lines if "error" in line.lower()][:1] or lines
     return lines[-1].strip() if lines else f"it ended with status {result.returncode} and no message"
-
-
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-# A thread that holds the lock while another forks doesn't exist in the child.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)

@@ -6,8 +6,6 @@ Mirrors the structures of ``native.h`` and ``gather.c``.
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 from ctypes import POINTER, Structure, c_char, c_int32, c_int64, c_uint64, c_void_p, py_object
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from solvergen.runtime.locks import ProcessLock
 from solvergen.runtime.native.build import load
 from solvergen.runtime.native.threads import affinity, thread_count
 
@@ -95,7 +94,7 @@ class Library:
         self.gather.restype = c_int64
         self.python = _python()
         self.head = array_head()
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._mask: frozenset[int] | None = None
 
     def helpers(self) -> int:
@@ -108,15 +107,11 @@ class Library:
         """
         count, mask = thread_count(), affinity()
         if count > 1:
-            with self._lock:
+            with self._lock.held():
                 if self._mask is not None and self._mask != mask:
                     self._retire()
                 self._mask = mask
         return count - 1
-
-    def renew_lock(self) -> None:
-        """For a forked child: the lock may be held by a thread that it doesn't have."""
-        self._lock = threading.Lock()
 
 
 @lru_cache(maxsize=1)
@@ -127,10 +122,7 @@ def library() -> Library:
         BackendUnavailable: there is no C compiler that works.
         NativeBuildError: it can't be compiled or loaded.
     """
-    made = Library()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=made.renew_lock)
-    return made
+    return Library()
 
 
 def function_address(function: Any) -> int:

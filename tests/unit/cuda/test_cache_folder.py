@@ -188,3 +188,30 @@ def test_the_private_folder_goes_with_its_process_and_not_with_its_child() -> No
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip()
     assert not Path(run.stdout.strip()).exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_forked_while_another_thread_uses_the_folder_can_use_it() -> None:
+    script = (
+        "import os, signal, threading, warnings; warnings.simplefilter('ignore')\n"
+        "os.environ['SOLVERGEN_CACHE_DIR'] = '/proc/nowhere'\n"
+        "from solvergen.runtime import cache_folder\n"
+        "making, forked = threading.Event(), threading.Event()\n"
+        "make = cache_folder.tempfile.mkdtemp\n"
+        "def slow(**options):\n"
+        "    making.set(); forked.wait(); return make(**options)\n"
+        "cache_folder.tempfile.mkdtemp = slow\n"
+        "thread = threading.Thread(target=cache_folder.open_cache, args=('native',))\n"
+        "thread.start(); making.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(10)\n"
+        "    cache_folder.tempfile.mkdtemp = make\n"
+        "    folder = cache_folder.open_cache('native').path\n"
+        "    assert folder.is_dir()\n"
+        "    raise SystemExit(7)\n"
+        "forked.set(); thread.join()\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "7"
