@@ -196,6 +196,14 @@ class Group:
         return f"<group of {count}: {', '.join(f'{k}={v!r}' for k, v in shown.items())}>"
 
 
+def as_float(value: Any) -> float:
+    """A real number as a float. Raises OverflowError where it is finite, but too large for one."""
+    number = float(value)
+    if math.isinf(number) and value != number:  # NumPy's longer floats just become infinite
+        raise OverflowError
+    return number
+
+
 def as_number(name: str, value: Any) -> float:
     """``value`` as a float. Raises HyperparameterError for what isn't a real number, NaN and infinities."""
     if isinstance(value, (bool, np.bool_)):
@@ -204,7 +212,7 @@ def as_number(name: str, value: Any) -> float:
         hint = "; pass float(x)" if hasattr(value, "__float__") else ""
         raise HyperparameterError(f"{name} must be a number, not {value!r:.60} (a {type_name(value)}){hint}")
     try:
-        number = float(value)
+        number = as_float(value)
     except OverflowError:
         raise HyperparameterError(f"{name} is too large for a float: {value!r:.60}") from None
     if number != number:

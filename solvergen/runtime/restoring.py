@@ -14,11 +14,14 @@ import numpy as np
 
 import solvergen
 from solvergen.errors import OptimizerError, SnapshotWarning
+from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.buffers import ARRAY_TYPES, address_of, type_name
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.definition import Definition
-from solvergen.runtime.groups import Group
+from solvergen.runtime.groups import Group, as_float
 from solvergen.runtime.interrupts import uninterrupted
+from solvergen.runtime.spans import Spans
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 from solvergen.runtime.tensors import Tensor
 
@@ -110,13 +113,23 @@ def restore(
         for i, (tensor, kept) in enumerate(zip(tensors, found.tensors, strict=True))
     ]
 
+    copies: list[tuple[Array, HostArray]] = []
+    for tensor, kept in zip(tensors, found.tensors, strict=True):
+        for name, state in zip(definition.array_states, tensor.plan.states, strict=True):
+            if state is not None:
+                copies.append((state, kept.arrays[name]))
+        if params and kept.param is not None:
+            copies.append((tensor.plan.param, kept.param))
+    # A state_dict may hold this optimizer's own arrays: one is not to be overwritten before it is read.
+    written = Spans.over([target for target, _ in copies], backend.span_of)
+    copies = [
+        (target, kept_array.copy() if _meets(written, kept_array) else kept_array)
+        for target, kept_array in copies
+    ]
+
     def put_back() -> None:
-        for tensor, kept in zip(tensors, found.tensors, strict=True):
-            for name, state in zip(definition.array_states, tensor.plan.states, strict=True):
-                if state is not None:
-                    backend.copy_in(state, kept.arrays[name])
-            if params and kept.param is not None:
-                backend.copy_in(tensor.plan.param, kept.param)
+        for target, kept_array in copies:
+            backend.copy_in(target, kept_array)
         cohorts.restore(restored)
         if hyperparameters:
             for group, values in zip(groups, found.groups, strict=True):
@@ -163,10 +176,15 @@ def from_dict(state_dict: Any) -> SnapshotData:
         class_name=read.text("class_name"),
         digest=read.text("digest"),
         version=read.text("version"),
-        schema=tuple((str(name), str(shape)) for name, shape in read.mapping("schema").items()),
+        schema=tuple((name, read.is_text(shape)) for name, shape in read.mapping("schema").items()),
         groups=tuple(_group_from(entry, i) for i, entry in enumerate(read.sequence("groups"))),
         tensors=tuple(_tensor_from(name, entry) for name, entry in read.mapping("tensors").items()),
     )
+
+
+def _meets(written: Spans, array: HostArray) -> bool:
+    start = address_of(array)
+    return written.met_by(start, start + array.nbytes) is not None
 
 
 def _group_data(group: Group) -> GroupData:
@@ -177,23 +195,26 @@ def _group_data(group: Group) -> GroupData:
 def _group_from(entry: Any, i: int) -> GroupData:
     read = _Reader(entry, f"group {i} of the state_dict")
     return GroupData(
-        members=tuple(str(name) for name in read.sequence("members")),
+        members=tuple(read.is_text(name) for name in read.sequence("members")),
         hyperparameters=read.numbers("hyperparameters"),
-        options={str(name): bool(value) for name, value in read.mapping("options").items()},
+        options={name: read.switch(value) for name, value in read.mapping("options").items()},
         multipliers=read.numbers("multipliers"),
     )
 
 
-def _tensor_from(name: Any, entry: Any) -> TensorData:
+def _tensor_from(name: str, entry: Any) -> TensorData:
     read = _Reader(entry, f"tensor {name!r} of the state_dict")
     arrays = {}
     for state, array in read.mapping("arrays").items():
-        if not isinstance(array, np.ndarray):
-            raise OptimizerError(f"state {state!r} of tensor {name!r} in the state_dict is no numpy.ndarray")
+        if type(array) not in ARRAY_TYPES:
+            raise OptimizerError(
+                f"state {state!r} of tensor {name!r} in the state_dict is a {type_name(array)}, not a "
+                "numpy.ndarray"
+            )
         native = array.dtype.newbyteorder("=")
-        arrays[str(state)] = array.astype(native, order="C", subok=False, copy=False)
+        arrays[state] = array.astype(native, order="C", subok=False, copy=False)
     return TensorData(
-        name=str(name),
+        name=name,
         shape=tuple(read.whole(n) for n in read.sequence("shape")),
         dtype=read.text("dtype"),
         t=read.whole(read.entry("t")),
@@ -219,8 +240,12 @@ class _Reader:
     def text(self, key: str) -> str:
         return self._checked(key, str)  # type: ignore[no-any-return]
 
-    def mapping(self, key: str) -> Mapping[Any, Any]:
-        return self._checked(key, Mapping)  # type: ignore[no-any-return]
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._checked(key, Mapping)
+        for name in found:
+            if not isinstance(name, str):
+                raise OptimizerError(f"{key!r} in {self._what} has the key {name!r:.60}; names are strings")
+        return found
 
     def sequence(self, key: str) -> Sequence[Any]:
         return self._checked(key, (list, tuple))  # type: ignore[no-any-return]
@@ -228,10 +253,26 @@ class _Reader:
     def numbers(self, key: str) -> dict[str, float]:
         result = {}
         for name, value in self.mapping(key).items():
-            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
-                raise OptimizerError(f"{key}[{name!r}] in {self._what} is no number, but {value!r:.60}")
-            result[str(name)] = float(value)
+            what = f"{key}[{name!r}] in {self._what}"
+            if isinstance(value, (bool, np.bool_)) or not isinstance(
+                value, (int, float, np.integer, np.floating)
+            ):
+                raise OptimizerError(f"{what} is no number, but {value!r:.60}")
+            try:
+                result[name] = as_float(value)
+            except OverflowError:
+                raise OptimizerError(f"{what} is too large for a float") from None
         return result
+
+    def is_text(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise OptimizerError(f"{self._what} has {value!r:.60} where a string is due")
+        return value
+
+    def switch(self, value: Any) -> bool:
+        if not isinstance(value, (bool, np.bool_)):
+            raise OptimizerError(f"{self._what} has {value!r:.60} where True or False is due")
+        return bool(value)
 
     def whole(self, value: Any) -> int:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:

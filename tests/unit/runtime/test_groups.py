@@ -71,6 +71,7 @@ def test_what_is_a_number(value):
         (Adam, "lr", -math.inf, "lr must be a finite number, not -inf"),
         (Adam, "lr", math.inf, "lr must be a finite number, not inf"),
         (Adam, "eps", F(math.inf), "eps must be a finite number"),
+        (Adam, "lr", np.longdouble("1e4000"), "lr is too large for a float"),
         (Adam, "beta1", 1.0, "beta1 must be at least 0 and below 1, not 1.0"),
         (Adam, "beta2", 1.5, "below 1"),
         (Adam, "beta2", -0.1, "at least 0"),

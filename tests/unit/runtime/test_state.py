@@ -128,6 +128,32 @@ def test_loading_copies(rng):
     assert (kept["tensors"]["0"]["arrays"]["m"] == F(1 - 0.9)).all()
 
 
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+def test_an_optimizers_own_arrays_may_be_loaded(rng, backend):
+    opt = Adam({"a": np.ones(70_000, F), "b": np.ones(70_000, F)}, backend=backend)
+    opt.step({"a": np.full(70_000, 1, F), "b": np.full(70_000, 2, F)})
+    kept = opt.state_dict()
+    live = {name: (opt.state["m"][name], opt.state["v"][name]) for name in "ab"}
+    before = {name: [array.copy() for array in arrays] for name, arrays in live.items()}
+    for name, other in (("a", "b"), ("b", "a")):  # the tensors change places, and so do the states
+        kept["tensors"][name]["arrays"]["m"] = live[other][1]
+        kept["tensors"][name]["arrays"]["v"] = live[other][0]
+    opt.load_state_dict(kept)
+    for name, other in (("a", "b"), ("b", "a")):
+        assert_same_bits(live[name][0], before[other][1])
+        assert_same_bits(live[name][1], before[other][0])
+
+
+def test_a_snapshot_of_a_mapped_array_is_loaded(tmp_path):
+    opt = Adam(np.ones(3, F), backend="numpy")
+    kept = opt.state_dict()
+    mapped = np.memmap(tmp_path / "m", F, "w+", shape=(3,))
+    mapped[:] = 5
+    kept["tensors"]["0"]["arrays"]["m"] = mapped
+    opt.load_state_dict(kept)
+    assert_same_bits(opt.state["m"][0], np.full(3, 5, F))
+
+
 def change(path, value):
     """A function that sets an entry of nested dicts, or removes it where ``value`` is KeyError."""
 
@@ -140,6 +166,10 @@ def change(path, value):
             tree[path[-1]] = value
 
     return apply
+
+
+class Subclass(np.ndarray):
+    pass
 
 
 REFUSED = (SnapshotError, OptimizerError)
@@ -159,6 +189,23 @@ BROKEN = {
         change(["tensors", "1", "arrays", "m"], np.zeros(3, F)), REFUSED, "(shape|3)"
     ),
     "moments are a list": (change(["tensors", "1", "arrays", "m"], [0.0, 0.0]), REFUSED, "ndarray"),
+    "moments are masked": (
+        change(["tensors", "1", "arrays", "m"], np.ma.masked_array(np.zeros(2, F), [0, 1])), REFUSED, "Masked"
+    ),
+    "moments are a matrix": (
+        change(["tensors", "1", "arrays", "m"], np.zeros(2, F).view(Subclass)), REFUSED, "Subclass"
+    ),
+    "a state by number": (change(["tensors", "1", "arrays", 1], np.zeros(2, F)), OptimizerError, "strings"),
+    "a tensor by number": (change(["tensors", 1], {}), OptimizerError, "strings"),
+    "a member by number": (change(["groups", 0, "members"], [0, "1"]), OptimizerError, "string"),
+    "schema of numbers": (change(["schema", "m"], 3), OptimizerError, "string"),
+    "option as text": (change(["groups", 0, "options", "amsgrad"], ""), OptimizerError, "True or False"),
+    "hyperparameter huge": (
+        change(["groups", 0, "hyperparameters", "lr"], 10**400), OptimizerError, "too large"
+    ),
+    "hyperparameter complex": (
+        change(["groups", 0, "hyperparameters", "lr"], np.complex64(1)), OptimizerError, "no number"
+    ),
     "state missing": (change(["tensors", "1", "arrays", "m"], KeyError), REFUSED, "'?m'?"),
     "state too many": (change(["tensors", "1", "arrays", "w"], np.zeros(2, F)), REFUSED, "w"),
     "hyperparameter out of range": (change(["groups", 0, "hyperparameters", "lr"], -1.0), REFUSED, "lr"),
