@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from solvergen.errors import OptimizerError
+from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.definition import Definition
-from solvergen.runtime.naming import did_you_mean, listed
+from solvergen.runtime.groups import MULTIPLIERS
+from solvergen.runtime.naming import did_you_mean, listed, quoted
 from solvergen.runtime.parameters import ParameterGroup, Parameters, read_parameters
 
 if TYPE_CHECKING:
@@ -67,11 +68,44 @@ def rebuild(cls: type[O], params: Any, config: Mapping[str, Any]) -> O:
             raise OptimizerError(
                 f"group {i} of the configuration has no 'names', but there are several groups"
             )
-        settings = {**entry["hyperparameters"], **entry.get("multipliers", {}), **entry.get("options", {})}
-        groups.append(ParameterGroup(tuple(entry.get("names", read.names)), settings))
+        groups.append(ParameterGroup(_names(entry, i, read.names), _settings(definition, entry, i)))
     _check_names(read.names, groups)
     shared = {key: config[key] for key in ("backend", "nonfinite") if key in config}
     return cls(Parameters(read.names, read.arrays, tuple(groups), read.layout), **shared)
+
+
+def _names(entry: Mapping[str, Any], i: int, all_names: tuple[str, ...]) -> tuple[str, ...]:
+    names = entry.get("names", all_names)
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise OptimizerError(
+            f"'names' in group {i} of the configuration must be a list of strings, not {names!r:.60}"
+        )
+    return tuple(names)
+
+
+def _settings(definition: Definition, entry: Mapping[str, Any], i: int) -> dict[str, Any]:
+    """Hyperparameters, multipliers and options of a group, each found where it belongs."""
+    known: dict[str, Iterable[str]] = {
+        "hyperparameters": definition.hyperparameter_names,
+        "multipliers": MULTIPLIERS,
+        "options": definition.option_names,
+    }
+    result: dict[str, Any] = {}
+    for part, names in known.items():
+        what = f"{part!r} in group {i} of the configuration"
+        values = entry.get(part, {})
+        if not isinstance(values, Mapping):
+            raise OptimizerError(f"{what} must be a mapping, not {values!r:.60}")
+        for name in values:
+            if name not in names:
+                home = next((other for other, theirs in known.items() if name in theirs), None)
+                raise HyperparameterError(
+                    f"{what} has {quoted(name)}, which "
+                    + (f"belongs into {home!r}" if home else f"{definition.class_name} doesn't have")
+                    + ("" if home else did_you_mean(name, names))
+                )
+        result.update(values)
+    return result
 
 
 def _check_keys(what: str, mapping: Any, known: tuple[str, ...], required: tuple[str, ...]) -> None:
