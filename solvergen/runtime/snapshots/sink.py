@@ -28,13 +28,18 @@ class Sink:
         if self.failure is not None:
             raise self.failure
 
+    def _fail(self, error: BaseException) -> None:
+        # Without its traceback: through the frames there it would keep the callers' HDF5 objects, and some
+        # of these crash the interpreter if they are still there when it exits.
+        self.failure = error.with_traceback(None)
+
     def seek(self, offset: int, whence: int = 0) -> int:
         """As of a file; 0 after a failure."""
         try:
             if self.failure is None:
                 return self._file.seek(offset, whence)
         except BaseException as error:
-            self.failure = error
+            self._fail(error)
         return 0
 
     def tell(self) -> int:
@@ -48,7 +53,7 @@ class Sink:
             if self.failure is None:
                 self._file.write(data)
         except BaseException as error:
-            self.failure = error
+            self._fail(error)
         return size
 
     def read(self, size: int) -> bytes:
@@ -63,7 +68,7 @@ class Sink:
             if self.failure is None:
                 return self._file.readinto(view)  # type: ignore[attr-defined, no-any-return]
         except BaseException as error:
-            self.failure = error
+            self._fail(error)
         np.frombuffer(view, np.uint8)[:] = 0
         return len(view)
 
@@ -73,7 +78,7 @@ class Sink:
             if self.failure is None:
                 return self._file.truncate(size)
         except BaseException as error:
-            self.failure = error
+            self._fail(error)
         return size or 0
 
     def flush(self) -> None:
@@ -82,4 +87,4 @@ class Sink:
             if self.failure is None:
                 self._file.flush()
         except BaseException as error:
-            self.failure = error
+            self._fail(error)
