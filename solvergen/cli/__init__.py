@@ -11,6 +11,10 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run ``solvergen`` with this process's arguments; never returns."""
+    from solvergen.cli import signals, streams
+
+    streams.make_usable()
+    signals.end_in_order()
     from solvergen.cli.app import run
 
-    raise SystemExit(run())
+    raise SystemExit(streams.finish(run()))

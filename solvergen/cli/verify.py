@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solvergen.cli import exit_codes, specs
+from solvergen.cli import exit_codes, signals, specs
 from solvergen.cli.console import print_json, print_table, progress
 
 if TYPE_CHECKING:
@@ -48,17 +48,25 @@ def verify(
     """
     from solvergen.verify import BACKENDS, verify_all
 
-    asked = [name.strip() for name in (backends or DEFAULT_BACKENDS).split(",") if name.strip()]
+    given = DEFAULT_BACKENDS if backends is None else backends
+    asked = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    if not asked:
+        raise typer.BadParameter(
+            f"names no backend; there are {', '.join(BACKENDS)}", param_hint="'--backends'"
+        )
     for name in asked:
         if name not in BACKENDS:
             raise specs.unknown("backend", name, BACKENDS, hint="'--backends'")
     with _optimizers(folder) as found, progress("verifying") as bar:
+        chosen = _chosen(found, names or [])
 
         def tell(at: Progress) -> None:
+            stop_if_asked()
             done = (at.position - 1) * at.examples + at.done
             bar(f"{at.optimizer} on {at.backend}", done, at.total * at.examples)
 
-        report = verify_all(_chosen(found, names or []), asked, examples=examples, seed=seed, progress=tell)
+        with signals.held() as stop_if_asked:
+            report = verify_all(chosen, asked, examples=examples, seed=seed, progress=tell)
     if as_json:
         print_json(report.as_json())
     else:

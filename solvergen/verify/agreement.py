@@ -20,6 +20,7 @@ from solvergen.verify.machines import machine, why_unavailable
 from solvergen.verify.running import run
 from solvergen.verify.settings import space_of
 from solvergen.verify.shrinking import shrunk
+from solvergen.verify.storage import temporary_storage
 from solvergen.verify.strategies import examples as draw_examples
 from solvergen.verify.trace import first_difference
 
@@ -61,7 +62,8 @@ def find_disagreement(
     """Draw examples until one shows a disagreement, and return it shrunk; None if none does.
 
     The same ``seed`` draws the same examples. ``dtypes`` are pairs of the storage
-    types of a parameter and its gradient. ``on_example`` is told how many examples have been run.
+    types of a parameter and its gradient. ``on_example`` is told how many examples have been run, also
+    between the tries of shrinking; what it raises ends the search.
     Raises ``VerificationError`` if the optimizer can't be made under any setting, ``BackendUnavailable``
     if the backend can't work here.
     """
@@ -80,20 +82,27 @@ def find_disagreement(
             on_example(min(count, examples))
         found = disagreement_on(optimizer, place, example)
 
+    def examine_again(example: Example) -> Disagreement | None:
+        if on_example is not None:
+            on_example(min(count, examples))
+        return disagreement_on(optimizer, place, example)
+
     drawn = draw_examples(space, limits or limits_for(place.name), dtypes)
     for batch in range(-(-examples // BATCH)):
         # The function is made anew for each batch, since it keeps the seed that it was given.
         test = hypothesis.seed(f"{seed}/{batch}")(hypothesis.given(drawn)(lambda example: examine(example)))
-        hypothesis.settings(
+        test = hypothesis.settings(
             max_examples=min(BATCH, examples - batch * BATCH),
             database=None,
             deadline=None,
             phases=(Phase.generate,),  # what is found is shrunk as data
             suppress_health_check=list(HealthCheck),
             verbosity=Verbosity.quiet,
-        )(test)()
+        )(test)
+        with temporary_storage():
+            test()
         if found is not None:
-            return shrunk(found, lambda example: disagreement_on(optimizer, place, example), space)
+            return shrunk(found, examine_again, space)
     return None
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from solvergen.errors import BackendUnavailable
+from solvergen.errors import BackendUnavailable, NativeBuildError
 from solvergen.runtime.cache_folder import CacheFolder, open_cache
 from solvergen.runtime.locks import ProcessLock
 from solvergen.runtime.native.loading import load_object
@@ -205,7 +205,7 @@ def _try_out(command: tuple[str, ...], cache: CacheFolder) -> dict[str, object] 
 
     try:
         return in_scratch(cache, work)
-    except OSError as failure:
+    except (OSError, NativeBuildError) as failure:
         return str(failure)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -39,8 +40,8 @@ def in_scratch(cache: CacheFolder, work: Callable[[Path], Result]) -> Result:
         keep = False
         try:
             return work(folder)
-        except NativeBuildError:
-            keep = True
+        except NativeBuildError as refusal:
+            keep = refusal.kept == str(folder)
             raise
         except OSError as problem:
             failure = problem
@@ -53,7 +54,10 @@ def in_scratch(cache: CacheFolder, work: Callable[[Path], Result]) -> Result:
 def run_compiler(
     command: Sequence[str], scratch: Path, cache: CacheFolder
 ) -> subprocess.CompletedProcess[str]:
-    """Run to the end, messages in English, temporary files in ``scratch``. Raises NoRoom, OSError."""
+    """Run to the end, messages in English, temporary files in ``scratch``.
+
+    Raises NoRoom, OSError, NativeBuildError if the compiler is killed, KeyboardInterrupt if by Ctrl-C.
+    """
     environment = dict(os.environ, LC_ALL="C", TMPDIR=str(scratch), ZIG_LOCAL_CACHE_DIR=str(scratch))
     kept = cache.path / "zig" if os.access(cache.path, os.W_OK) else scratch
     environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(kept))
@@ -71,6 +75,12 @@ def run_compiler(
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 1, "", f"not done after {_TIMEOUT:.0f} s")
     full = any(text in result.stderr for text in _FULL)
+    if result.returncode == -signal.SIGINT:
+        raise KeyboardInterrupt  # Ctrl-C is for both; a handler of the program's may have taken ours
+    if -result.returncode in (signal.SIGTERM, signal.SIGHUP):
+        raise NativeBuildError(
+            "the C compiler was killed", log=result.stderr.strip(), command=shlex.join(command), kept="-"
+        )
     if result.returncode != 0 and (full or result.returncode == -signal.SIGXFSZ):
         raise NoRoom(f"no space to compile: {result.stderr.strip()}")
     return result
