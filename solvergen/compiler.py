@@ -146,4 +146,6 @@ def source_name(spec: Spec) -> str:
 
 
 def _plain(name: str) -> str:
+    # In a locale that knows ASCII alone Python has surrogates for the other bytes of a file's name.
+    name = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from typing import Annotated
 import typer
 
 from solvergen.cli import build, check, exit_codes, listing, new, schema, show, snapshot, verify
-from solvergen.cli.console import print_error
-from solvergen.errors import CompilerBug, SolvergenError
+from solvergen.cli.console import print_error, print_json_error
+from solvergen.errors import CompilerBug, Diagnostic, SolvergenError, SpecError
 
 EPILOG = (
     "Exit codes: 0 all is well; 1 findings (an invalid spec, drift, a disagreement, a file in the way); "
@@ -70,18 +71,52 @@ def _global_options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (default: this process's) and return its exit code.
 
-    Errors are printed to stderr as sentences. With ``--debug`` they are raised instead.
+    Errors are printed to stderr as sentences, and with ``--json`` as a document on stdout too. With
+    ``--debug`` they are raised instead.
     """
     settings = Settings()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # Looked for here, since an error may well come before the options have been read.
+    as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="solvergen", obj=settings)
+        app(args=words, prog_name="solvergen", obj=settings)
     except SystemExit as exit_:
+        # Where the command line is wrong typer has printed why, and exits while it handles the error.
+        usage = getattr(exit_.__context__, "format_message", None)
+        if as_json and usage is not None:
+            _tell_as_json(usage())
         return _code(exit_)
     except Exception as error:
         if settings.debug:
             raise
-        return _report(error)
+        code = _report(error)
+        if as_json:
+            _report_as_json(error)
+        return code
     raise AssertionError("typer's applications end in SystemExit")
+
+
+def _report_as_json(error: Exception) -> None:
+    if isinstance(error, SpecError):
+        from solvergen.spec.report import count
+
+        _tell_as_json(count(error.diagnostics), error.diagnostics)
+    else:
+        _tell_as_json(_sentence(error))
+
+
+def _tell_as_json(text: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+    with contextlib.suppress(OSError):  # stdout may be what is wrong
+        print_json_error(text, diagnostics)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, SolvergenError):
+        return str(error)
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror or error}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _code(exit_: SystemExit) -> int:
@@ -95,12 +130,10 @@ def _report(error: Exception) -> int:
         print_error(error)
         return exit_codes.FINDINGS
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename is not None else ""
-        print(f"solvergen: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"solvergen: {_sentence(error)}", file=sys.stderr)
         return exit_codes.FINDINGS
-    kind = "" if isinstance(error, CompilerBug) else f"{type(error).__name__}: "
     print(
-        f"solvergen: {kind}{error}\n"
+        f"solvergen: {_sentence(error)}\n"
         "This is a bug in solvergen, not a mistake of yours. Please report it with the spec, the command, "
         "and what `solvergen --debug COMMAND ...` prints.",
         file=sys.stderr,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,9 +18,16 @@ if TYPE_CHECKING:
 
 def build(
     paths: specs.Paths = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the generated package.")] = Path(
-        "generated"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PATH",
+            parser=specs.folder_or_file,
+            help="Folder of the generated package.",
+        ),
+    ] = Path("generated"),
     check: Annotated[
         bool,
         typer.Option(
@@ -53,6 +61,7 @@ def build(
             raise typer.Exit(exit_codes.FINDINGS)
         return
     comparison = output.write(out, compiled.artifacts, force=force)
+    _warn_of_name(out)
     if as_json:
         print_json(_as_json(comparison))
         return
@@ -60,6 +69,16 @@ def build(
         for path in getattr(comparison, word):
             print(f"{word:8}{out / path}")
     print_note(_sentence(comparison))
+
+
+def _warn_of_name(out: Path) -> None:
+    name = out.absolute().name
+    if not name.isidentifier() or keyword.iskeyword(name):
+        print(
+            f"solvergen: note: no import statement can name the package {name!r}, since that isn't a name in "
+            "Python; --out my_optimizers would do",
+            file=sys.stderr,
+        )
 
 
 def _print_drift(comparison: Comparison, as_json: bool) -> None:

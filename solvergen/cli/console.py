@@ -32,8 +32,22 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_json(content: Any) -> None:
-    """Print ``content`` as one JSON document on stdout."""
-    print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+    """Print ``content`` as one JSON document on stdout, escaped where stdout's encoding needs it."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        # In a locale that knows ASCII alone Python has surrogates for the other bytes of a file's name.
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(json.loads(text), indent=2)
+    print(text)
+
+
+def print_json_error(text: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+    """Print what is wrong as one JSON document on stdout, for those who asked for JSON."""
+    from solvergen.spec.report import as_data
+
+    print_json({"error": text, "diagnostics": [as_data(diagnostic) for diagnostic in diagnostics]})
 
 
 def print_note(text: str) -> None:

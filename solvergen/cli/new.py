@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from solvergen.cli import specs
 from solvergen.cli.console import print_note
 
 TEMPLATE = Path(__file__).with_name("new_spec.yaml")
@@ -15,7 +16,12 @@ PLACEHOLDER = "name: my_rule\n"
 
 def new(
     name: Annotated[str, typer.Argument(help="Name of the optimizer, such as my_rule.", show_default=False)],
-    folder: Annotated[Path, typer.Option("--specs", help="Folder to put NAME.yaml into.")] = Path("specs"),
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--specs", metavar="PATH", parser=specs.folder_or_file, help="Folder to put NAME.yaml into."
+        ),
+    ] = Path("specs"),
 ) -> None:
     """Write a commented spec to start from. It is valid as it is; a file that exists is left alone."""
     from solvergen.files import write_atomically

@@ -8,12 +8,20 @@ from typing import Annotated
 
 import typer
 
-from solvergen.cli import exit_codes
+from solvergen.cli import exit_codes, specs
 
 
 def schema(
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write. Default: print it.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PATH",
+            parser=specs.folder_or_file,
+            help="File to write. Default: print it.",
+            show_default=False,
+        ),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit with 1 if the file is not up to date.")

@@ -36,6 +36,8 @@ def show(
         raise specs.unknown("stage", stage, stages.STAGES, hint="'--stage'")
     text = stages.show(path, stage)
     if as_json:
-        print_json({"name": name, "file": path.as_posix(), "stage": stage, "text": text})
+        from solvergen.spec.reader import read_spec
+
+        print_json({"name": read_spec(path).name, "file": path.as_posix(), "stage": stage, "text": text})
     else:
         print_code(text, LANGUAGES.get(stage, "text"))

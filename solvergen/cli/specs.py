@@ -9,14 +9,37 @@ from typing import Annotated
 import typer
 
 import solvergen
+from solvergen.errors import SpecError
 from solvergen.runtime.naming import did_you_mean
+
+
+def folder_or_file(text: str) -> Path:
+    """A path on the command line; a usage error if it is empty, which to Path means the folder one is in."""
+    if not text:
+        raise typer.BadParameter("a path can't be empty; write . for this folder")
+    return Path(text)
+
+
+def _existing(text: str) -> Path:
+    path = folder_or_file(text)
+    if not path.exists():
+        raise typer.BadParameter(f"there is no file or folder {text!r}")
+    return path
+
+
+def _existing_folder(text: str) -> Path:
+    path = _existing(text)
+    if not path.is_dir():
+        raise typer.BadParameter(f"{text!r} is a file; the folder that it is in was meant")
+    return path
+
 
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="SPECS",
         help="Folders of specs, or spec files. Default: specs/",
-        exists=True,
+        parser=_existing,
         show_default=False,
     ),
 ]
@@ -25,8 +48,8 @@ Folder = Annotated[
     typer.Option(
         "--specs",
         help="Folder of specs. Default: specs/ if there is one, else the specs that come with solvergen.",
-        exists=True,
-        file_okay=False,
+        metavar="PATH",
+        parser=_existing_folder,
         show_default=False,
     ),
 ]
@@ -59,15 +82,35 @@ def own(given: list[Path] | None) -> list[Path]:
 
 
 def find(name: str, folder: Path) -> Path:
-    """The spec file that ``name`` means: a path to one, or the name of a spec in ``folder``."""
+    """The spec file that ``name`` means: a path to one, or the name that a spec in ``folder`` gives itself.
+
+    Raises SpecError if there are several of the name, or no specs at all.
+    """
+    from solvergen.spec.reader import check_folder, examine, spec_files
+
     if name.endswith(SUFFIXES) or "/" in name:
         if not Path(name).is_file():
             raise typer.BadParameter(f"there is no file {name}", param_hint="'NAME'")
         return Path(name)
-    files = {path.stem: path for suffix in SUFFIXES for path in sorted(folder.glob(f"*{suffix}"))}
-    if name in files:
-        return files[name]
-    raise unknown("spec", name, files, where=f" in {folder}")
+    files, problem = spec_files(folder)
+    if problem is not None:
+        raise SpecError((problem,))
+    read = {file: examine(file)[0] for file in files}
+    found = {file: spec for file, spec in read.items() if spec is not None and spec.name == name}
+    if len(found) > 1:
+        raise SpecError(tuple(check_folder(found.values())))
+    if found:
+        return Path(next(iter(found)))
+    # A file in which no name can be made out has its own: whoever asks for it learns what is wrong with it.
+    unnamed = {Path(file).stem: Path(file) for file, spec in read.items() if spec is None}
+    if name in unnamed:
+        return unnamed[name]
+    where = f" in {folder}"
+    for file, spec in read.items():
+        if spec is not None and Path(file).stem == name:
+            where += f" ({file} calls itself {spec.name!r})"
+    names = [spec.name for spec in read.values() if spec is not None]
+    raise unknown("spec", name, [*names, *unnamed], where=where)
 
 
 def unknown(

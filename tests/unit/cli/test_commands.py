@@ -410,3 +410,122 @@ def test_all_exit_codes_are_documented() -> None:
 
     for name in ("OK", "FINDINGS", "USAGE", "BUG"):
         assert f"{getattr(exit_codes, name)} " in EPILOG.replace("codes: 0", "codes: 0 ")
+
+
+def test_errors_are_json_too_where_json_is_asked_for(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One document on stdout, whatever it is; and the sentences on stderr as always."""
+    wrong: list[tuple[int, tuple[str, ...]]] = [
+        (1, ("build", "--out", "specs/plain.yaml/x")),  # a file is in the way
+        (2, ("build", "missing")),
+        (2, ("build", "--check", "--force")),
+        (2, ("build", "--no-such-option")),
+        (2, ("list", "--specs", "missing")),
+        (2, ("show", "plian")),
+        (2, ("show", "plain", "--stage", "cudaa")),
+        (2, ("check", "missing")),
+        (2, ("verify", "plian")),
+        (2, ("verify", "--backends", "abacus")),
+    ]
+    for expected, arguments in wrong:
+        code, out, err = said(capsys, *arguments, "--json")
+        assert (code, set(json.loads(out))) == (expected, {"error", "diagnostics"})
+        assert json.loads(out)["error"] in err
+        assert json.loads(out)["diagnostics"] == []
+    (here / "specs" / "plain.yaml").write_text(GOOD.replace("lr*grad", "lrr*grad"))
+    found = json.loads(said(capsys, "check", "--json")[1])["diagnostics"]
+    for arguments in (("build",), ("list",), ("show", "plain"), ("verify", "plain")):
+        code, out, err = said(capsys, *arguments, "--json")
+        assert code == 1
+        assert json.loads(out)["diagnostics"] == found
+        assert json.loads(out)["error"] in err + "2 errors 1 error 1 warning"
+        assert "specs/plain.yaml:6:21" in err
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        raise KeyError("beta1")
+
+    monkeypatch.setattr(compiler, "build", broken)
+    code, out, _ = said(capsys, "build", "--json")
+    assert (code, json.loads(out)) == (3, {"error": "KeyError: 'beta1'", "diagnostics": []})
+
+
+def test_json_as_an_argument_is_no_option(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "show", "--", "--json")[:2] == (2, "")
+
+
+def test_show_goes_by_the_name_that_a_spec_gives_itself(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "specs" / "plain.yaml").rename(here / "specs" / "first.yaml")
+    (here / "specs" / "plain.yaml").write_text(GOOD.replace("plain", "descent"))
+    for name, file in (("plain", "specs/first.yaml"), ("descent", "specs/plain.yaml")):
+        for asked in (name, file):
+            told = json.loads(said(capsys, "show", asked, "--json")[1])
+            assert (told["name"], told["file"]) == (name, file)
+    assert "did you mean 'descent'" in said(capsys, "show", "descend")[2]
+    code, _, err = said(capsys, "show", "first")
+    assert code == 2
+    assert "specs/first.yaml calls itself 'plain'" in err
+
+
+def test_show_says_what_is_wrong_with_a_spec_and_not_with_its_neighbours(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "specs" / "torn.yaml").write_text("name: [")
+    assert said(capsys, "show", "plain")[0] == 0
+    code, _, err = said(capsys, "show", "torn")
+    assert code == 1
+    assert "specs/torn.yaml:1" in err
+
+
+def test_show_refuses_a_name_that_two_specs_have(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "specs" / "other.yaml").write_text(GOOD)
+    code, out, err = said(capsys, "show", "plain")
+    assert (code, out) == (1, "")
+    assert "SG023" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("build", "--out", ""),
+        ("build", ""),
+        ("list", "--specs", ""),
+        ("new", "mine", "--specs", ""),
+        ("schema", "--out", ""),
+        ("verify", "--backends", ""),
+        ("verify", "--backends", " , "),
+        ("show", ""),
+        ("verify", ""),
+    ],
+)
+def test_empty_arguments_are_wrong_usage(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    before = files(here)
+    code, out, err = said(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: ")
+    assert files(here) == before
+
+
+@pytest.mark.parametrize("name", ["my-out", "class", "2nd", "with space"])
+def test_a_package_that_cannot_be_named_in_python_is_noted(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    code, _, err = said(capsys, "build", "--out", f"deep/{name}")
+    assert code == 0
+    assert "note: no import statement can name" in err
+    assert repr(name) in err
+    assert said(capsys, "build", "--out", "my-place/my_out")[2] == ""
+
+
+def test_a_backend_that_is_named_twice_runs_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "verify", "--backends", "numpy, numpy", "-n", "2", "--json")
+    assert code == 0
+    assert [row["backend"] for row in json.loads(out)["rows"]] == ["numpy"]
+
+
+def test_unknown_optimizers_get_a_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no optimizer 'nope'; there is 'plain'" in said(capsys, "verify", "nope")[2]
