@@ -46,7 +46,9 @@ def describe(
 
 def rebuild(cls: type[O], params: Any, config: Mapping[str, Any]) -> O:
     """A new optimizer over ``params``, configured by ``config``. Raises OptimizerError if it doesn't fit."""
-    definition = cls.definition
+    from solvergen.runtime.optimizer import definition_of
+
+    definition = definition_of(cls)
     _check_keys("the configuration", config, KEYS, required=("optimizer", "groups"))
     if config["optimizer"] != definition.name:
         raise OptimizerError(

@@ -183,7 +183,7 @@ class Group:
         self._unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in type(self).__slots__ or isinstance(getattr(type(self), name, None), property):
+        if hasattr(type(self), name):
             raise UnknownAttribute(f"{name} of a group can't be assigned")
         self.set(**{name: value})
 

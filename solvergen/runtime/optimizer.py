@@ -64,7 +64,7 @@ class Optimizer:
         ``{"params": ..., "lr": ..., "lr_mult": ...}``. Raises ArrayError for parameters that can't be
         updated in place, HyperparameterError for settings, BackendUnavailable for backends.
         """
-        definition = self.definition
+        definition = definition_of(type(self))
         read = read_parameters(params)
         self._policy = checked_policy(nonfinite)
         self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
@@ -274,6 +274,8 @@ class Optimizer:
             raise UnknownAttribute(f"{name} of {type(self).__name__} is read-only")
         if name.startswith("_") or isinstance(known, property):
             object.__setattr__(self, name, value)
+        elif hasattr(type(self), name):
+            raise UnknownAttribute(f"{name} of {type(self).__name__} can't be assigned")
         else:
             self._refuse(name)
 
@@ -284,7 +286,7 @@ class Optimizer:
         self._refuse(name)
 
     def _refuse(self, name: str) -> NoReturn:
-        definition = self.definition
+        definition = definition_of(type(self))
         if name in definition.option_names:
             raise UnknownAttribute(
                 f"{name} is an option: it is compiled in and can't change; make a new "
@@ -318,6 +320,16 @@ class Optimizer:
             f"{type(self).__name__}({', '.join(values)}, backend={self.backend!r}, "
             f"tensors={len(self._tensors)}, elements={elements}, t={self.t})"
         )
+
+
+def definition_of(cls: type[Optimizer]) -> Definition:
+    """The rule of a class. Raises OptimizerError for one that has none."""
+    definition: Definition | None = getattr(cls, "definition", None)
+    if definition is None:
+        raise OptimizerError(
+            f"{cls.__name__} has no rule of its own; use a generated optimizer, as solvergen.optimizers.Adam"
+        )
+    return definition
 
 
 def _shared(name: str, doc: str) -> property:

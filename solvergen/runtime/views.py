@@ -32,7 +32,7 @@ class TensorView(Mapping[str, T]):
             name = str(key)
         if isinstance(name, str) and name in self._positions:
             return self._get(self._positions[name])
-        raise UnknownName(f"{self._what} has no tensor {key!r}" + did_you_mean(key, self._positions))
+        raise UnknownName(f"{self._what} has no tensor {key!r:.60}" + did_you_mean(key, self._positions))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._positions)
@@ -43,7 +43,7 @@ class TensorView(Mapping[str, T]):
     def __contains__(self, key: object) -> bool:
         if self._by_position and isinstance(key, int) and not isinstance(key, bool):
             key = str(key)
-        return key in self._positions
+        return isinstance(key, str) and key in self._positions
 
     def __repr__(self) -> str:
         return f"<{self._what}: {', '.join(self._positions)}>"
@@ -57,11 +57,11 @@ class StateView(Mapping[str, TensorView[Any]]):
         self._absent = absent
 
     def __getitem__(self, name: str) -> TensorView[Any]:
-        if name in self._views:
+        if isinstance(name, str) and name in self._views:
             return self._views[name]
         if name in self._absent:
             raise UnknownName(f"the state {name!r} doesn't exist under this optimizer's options")
-        raise UnknownName(f"no state {name!r}" + did_you_mean(name, self._views))
+        raise UnknownName(f"no state {name!r:.60}" + did_you_mean(name, self._views))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._views)

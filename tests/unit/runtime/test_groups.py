@@ -358,3 +358,27 @@ def test_unknown_policies(policy):
     with pytest.raises(HyperparameterError, match="nonfinite must be"):
         opt.nonfinite = policy
     assert opt.nonfinite == "propagate"
+
+
+def test_what_is_there_but_can_not_be_assigned():
+    class Own(Adam):
+        note = "mine"
+
+    opt = Own(np.ones(2, F), backend="numpy")
+    for name in ("step", "definition", "note", "save", "from_config"):
+        with pytest.raises(UnknownAttribute, match=f"^{name} of Own can't be assigned$"):
+            setattr(opt, name, 1)
+    for name in ("set", "check", "options", "names", "_values", "__class__"):
+        with pytest.raises(UnknownAttribute, match=f"^{name} of a group can't be assigned$"):
+            setattr(opt.groups[0], name, 1)
+
+
+def test_the_base_class_says_that_it_has_no_rule():
+    for make in (
+        lambda: Optimizer(np.ones(2, F), hyperparameters={}, options={}),
+        lambda: Optimizer.from_config(np.ones(2, F), Adam(np.ones(2, F), backend="numpy").get_config()),
+    ):
+        with pytest.raises(OptimizerError, match="Optimizer has no rule of its own; use a generated"):
+            make()
+    assert not hasattr(Optimizer.__new__(Optimizer), "_groups")
+    assert not hasattr(Optimizer.__new__(Adam), "nothing")

@@ -144,6 +144,18 @@ def test_an_optimizers_own_arrays_may_be_loaded(rng, backend):
         assert_same_bits(live[name][1], before[other][0])
 
 
+def test_what_was_made_read_only_is_found_before_anything_changes(rng, tmp_path):
+    arrays = {"a": np.ones(3, F), "b": np.ones(3, F)}
+    opt = Adam(arrays, backend="numpy")
+    opt.save(tmp_path / "early.h5")
+    opt.step(gradients(rng, arrays))
+    before = opt.state_dict()
+    arrays["b"].flags.writeable = False
+    with pytest.raises(OptimizerError, match=r"'b' .* read-only"):
+        opt.load(tmp_path / "early.h5")
+    np.testing.assert_equal(opt.state_dict(), before)
+
+
 def test_a_snapshot_of_a_mapped_array_is_loaded(tmp_path):
     opt = Adam(np.ones(3, F), backend="numpy")
     kept = opt.state_dict()
@@ -343,6 +355,16 @@ def test_views_of_the_state():
         WarmSGD(np.ones(1, F), backend="numpy", momentum=0.0).state["buf"]
     with pytest.raises(TypeError):
         opt.state["buf"]["a"] = 1
+
+
+@pytest.mark.parametrize("key", [[], [1], {}, None, 1.5, b"m", "nowhere"])
+def test_views_have_no_such_key(key):
+    opt = Adam([np.ones(2, F), np.ones(2, F)], backend="numpy")
+    for view in (opt.state, opt.state["m"], opt.params, opt.steps):
+        assert key not in view
+        assert view.get(key) is None
+        with pytest.raises(UnknownName):
+            view[key]
 
 
 def test_state_arrays_are_live():
