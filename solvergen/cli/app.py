@@ -16,7 +16,7 @@ from solvergen.errors import CompilerBug, Diagnostic, SolvergenError, SpecError
 
 EPILOG = (
     "Exit codes: 0 all is well; 1 findings (an invalid spec, drift, a disagreement, a file in the way); "
-    "2 wrong usage; 3 a bug in solvergen."
+    "2 wrong usage; 3 a bug in solvergen; 128 + n ended by signal n."
 )
 
 

@@ -6,4 +6,4 @@ OK = 0
 FINDINGS = 1  # the command worked, and what it looked at is not in order; or a file was in the way
 USAGE = 2  # the command line itself is wrong (typer's own code for that)
 BUG = 3  # solvergen is wrong
-# 130: Ctrl-C (typer's own code for that, too)
+# 128 + n: ended by signal n; 130 is Ctrl-C (typer's own code for that, too)

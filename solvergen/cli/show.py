@@ -10,7 +10,14 @@ from solvergen.cli import specs
 from solvergen.cli.console import print_code, print_json
 
 # How a terminal colours each stage; a stage that is missing here prints as it is.
-LANGUAGES = {"sympy": "python", "latex": "latex", "cuda": "cuda", "cpu": "c", "numpy": "python"}
+LANGUAGES = {
+    "sympy": "python",
+    "latex": "latex",
+    "cuda": "cuda",
+    "cpu": "c",
+    "numpy": "python",
+    "scalars": "python",
+}
 
 
 def show(
@@ -20,7 +27,7 @@ def show(
         typer.Option(
             "--stage",
             "-s",
-            help="parsed, typed, optimised or scheduled IR; sympy or latex; cuda, cpu or numpy text.",
+            help="parsed, typed, optimised or scheduled IR; sympy, latex; cuda, cpu, numpy or scalars text.",
         ),
     ] = "scheduled",
     folder: specs.Folder = None,

@@ -1,6 +1,6 @@
 """Makes the golden trajectories, or checks them: ``python tests/golden/make_goldens.py [--check]``.
 
-Needs torch, jax and optax (the extra ``dev``); the tests themselves read only the files. sgd and adam
+Needs torch, jax and optax (the extra ``golden``); the tests themselves read only the files. sgd and adam
 come from torch's optimizers and lion from optax's, all in float64 on the CPU. ``--check`` derives all
 trajectories again and compares; it writes nothing and exits with 1 if any differs.
 """
