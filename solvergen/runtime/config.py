@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from solvergen.errors import HyperparameterError, OptimizerError
-from solvergen.runtime.definition import Definition
+from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.groups import MULTIPLIERS
 from solvergen.runtime.naming import did_you_mean, listed, quoted
 from solvergen.runtime.parameters import ParameterGroup, Parameters, read_parameters
@@ -46,8 +46,6 @@ def describe(
 
 def rebuild(cls: type[O], params: Any, config: Mapping[str, Any]) -> O:
     """A new optimizer over ``params``, configured by ``config``. Raises OptimizerError if it doesn't fit."""
-    from solvergen.runtime.optimizer import definition_of
-
     definition = definition_of(cls)
     _check_keys("the configuration", config, KEYS, required=("optimizer", "groups"))
     if config["optimizer"] != definition.name:

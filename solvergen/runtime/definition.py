@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from solvergen.errors import OptimizerError
+
 Initial = float | Literal["param"]
 """The initial value of a state: a number, or a copy of the parameter."""
 
@@ -109,3 +111,13 @@ class Definition:
     def option_names(self) -> tuple[str, ...]:
         """Names of the options, in the order of the spec."""
         return tuple(o.name for o in self.options)
+
+
+def definition_of(cls: type[Any]) -> Definition:
+    """The definition of an optimizer's class. Raises OptimizerError for one that has none."""
+    definition: Definition | None = getattr(cls, "definition", None)
+    if definition is None:
+        raise OptimizerError(
+            f"{cls.__name__} has no rule of its own; use a generated optimizer, as solvergen.optimizers.Adam"
+        )
+    return definition

@@ -16,7 +16,7 @@ from solvergen.errors import HyperparameterError, OptimizerError, UnknownAttribu
 from solvergen.runtime import backends, config, restoring
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
-from solvergen.runtime.definition import Definition
+from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.groups import MULTIPLIERS, Group
 from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.naming import did_you_mean
@@ -320,16 +320,6 @@ class Optimizer:
             f"{type(self).__name__}({', '.join(values)}, backend={self.backend!r}, "
             f"tensors={len(self._tensors)}, elements={elements}, t={self.t})"
         )
-
-
-def definition_of(cls: type[Optimizer]) -> Definition:
-    """The rule of a class. Raises OptimizerError for one that has none."""
-    definition: Definition | None = getattr(cls, "definition", None)
-    if definition is None:
-        raise OptimizerError(
-            f"{cls.__name__} has no rule of its own; use a generated optimizer, as solvergen.optimizers.Adam"
-        )
-    return definition
 
 
 def _shared(name: str, doc: str) -> property:
