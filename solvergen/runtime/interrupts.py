@@ -11,7 +11,7 @@ from threading import get_ident, main_thread
 from types import FrameType
 from typing import Any
 
-_SIGNALS = sorted(map(int, valid_signals()))
+_SIGNALS = tuple(sorted(map(int, valid_signals())))
 
 # What handled each signal when it was last looked at, and where in it are functions. To compare sixty
 # handlers costs half of what it costs to ask which of them can be called.
@@ -55,21 +55,25 @@ def uninterrupted(work: Callable[[], None]) -> None:
         work()
     finally:
         try:
-            _put_back(list(before.items()))
+            for number in before:
+                _signal.signal(number, before[number])
+        except BaseException:  # by a handler that was set already
+            _put_back(before, hold)
+            raise
         finally:
             if arrived:
                 _handle(arrived, before)
 
 
-def _put_back(handlers: list[tuple[int, Any]]) -> None:
-    """Set all handlers again, though those that are set already may raise."""
+def _put_back(handlers: dict[int, Any], hold: Any) -> None:
+    """Set all handlers again that aren't yet, though those that are may raise."""
     try:
-        while handlers:
-            _signal.signal(*handlers[-1])
-            handlers.pop()
-    finally:
-        if handlers:
-            _put_back(handlers)
+        for number in handlers:
+            if _signal.getsignal(number) is hold:
+                _signal.signal(number, handlers[number])
+    except BaseException:
+        _put_back(handlers, hold)
+        raise
 
 
 def _handle(arrived: dict[int, FrameType | None], handlers: dict[int, Any]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from solvergen.runtime import interrupts
 from solvergen.runtime.backends import create
 from solvergen.runtime.backends.numpy import NumpyBackend
 from solvergen.runtime.groups import Group
@@ -150,6 +151,29 @@ def test_every_handler_is_called_and_set_again_though_all_raise(own_handler):
         chain.append(error)
         error = error.__context__
     assert chain == list(reversed(errors.values()))
+    assert {number: signal.getsignal(number) for number in handlers} == handlers
+
+
+def test_handlers_are_set_again_though_those_that_are_raise_meanwhile(own_handler, monkeypatch):
+    handlers = {number: raising(TimeoutError) for number in (signal.SIGINT, signal.SIGALRM, signal.SIGTERM)}
+    for number, handler in handlers.items():
+        own_handler(handler, number)
+
+    class Arriving:
+        getsignal = staticmethod(signal.getsignal)
+
+        @staticmethod
+        def signal(number, handler):
+            before = signal.signal(number, handler)
+            if handler is handlers.get(number):
+                signal.raise_signal(number)
+            return before
+
+    monkeypatch.setattr(interrupts, "_signal", Arriving)
+    done = []
+    with pytest.raises(TimeoutError):
+        uninterrupted(lambda: done.append(True))
+    assert done == [True]
     assert {number: signal.getsignal(number) for number in handlers} == handlers
 
 
