@@ -61,7 +61,8 @@ def find_disagreement(
 ) -> Disagreement | None:
     """Draw examples until one shows a disagreement, and return it shrunk; None if none does.
 
-    The same ``seed`` draws the same examples. ``dtypes`` are pairs of the storage
+    The same ``seed`` draws the same examples in the same program (Hypothesis also draws numbers that it
+    finds in the modules that are loaded). ``dtypes`` are pairs of the storage
     types of a parameter and its gradient. ``on_example`` is told how many examples have been run, also
     between the tries of shrinking; what it raises ends the search.
     Raises ``VerificationError`` if the optimizer can't be made under any setting, ``BackendUnavailable``

@@ -209,9 +209,12 @@ def test_the_limits_hold() -> None:
         assert sum(t.param.size for t in e.tensors) <= 20
 
 
-def test_only_the_dtypes_asked_for() -> None:
-    for e in drawn(examples(space_of(PLAIN), pairs=[("float64", "float64")]), 50):
-        assert {t.param.dtype.name for t in e.tensors} == {"float64"}
+@pytest.mark.parametrize("pair", [("float64", "float64"), ("float32", "bfloat16")])
+def test_only_the_dtypes_asked_for(pair: tuple[str, str]) -> None:
+    for e in drawn(examples(space_of(PLAIN), pairs=[pair]), 200):
+        assert {t.param.dtype.name for t in e.tensors} == {pair[0]}
+        given = {g.dtype.name for step in e.steps for g in step.gradients if g is not None}
+        assert given <= {pair[1]}
 
 
 def test_examples_are_the_same_at_every_run() -> None:
