@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import os
 import secrets
+import shutil
+import stat
 import time
 from collections.abc import Iterator
 from types import ModuleType
@@ -19,6 +21,7 @@ except ImportError:  # Windows has no such locks: nothing is swept there
     fcntl = None
 
 _SUFFIX = ".solvergen-tmp"
+_WORKSHOP = ".d"
 _STALE_SECONDS = 600.0
 
 
@@ -44,7 +47,9 @@ def replacing(path: str) -> Iterator[str]:
     try:
         _lock(descriptor)
         yield temporary
-        _flush(descriptor)
+        with open(temporary, "rb") as complete:  # not always the file that was made: see workshop
+            _lock(complete.fileno())
+            _flush(complete.fileno())
         _unlock(descriptor)
         os.replace(temporary, target)
     except BaseException:
@@ -54,6 +59,28 @@ def replacing(path: str) -> Iterator[str]:
     finally:
         os.close(descriptor)
     sync_folder(folder)
+
+
+@contextlib.contextmanager
+def workshop(temporary: str) -> Iterator[str]:
+    """Yield a path in a folder of its own, for a library that itself makes a file elsewhere and renames it.
+
+    ``temporary`` is what ``replacing`` yields. What there is at the yielded path at the end takes its place,
+    with its permissions. The folder is gone then, and so is whatever the library left there; after a kill,
+    it is swept together with ``temporary``, whose lock stands for both.
+
+    Raises:
+        OSError: as the system says.
+    """
+    folder = temporary + _WORKSHOP
+    try:
+        os.mkdir(folder, 0o700)
+        made = os.path.join(folder, "snapshot")
+        yield made
+        os.chmod(made, stat.S_IMODE(os.stat(temporary).st_mode))
+        os.rename(made, temporary)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _flush(descriptor: int) -> None:
@@ -99,6 +126,7 @@ def _sweep(folder: str, prefix: str) -> None:
             try:
                 age = time.time() - os.fstat(descriptor).st_mtime
                 if age > _STALE_SECONDS and _lock(descriptor):
+                    shutil.rmtree(stale + _WORKSHOP, ignore_errors=True)
                     os.unlink(stale)
             finally:
                 os.close(descriptor)

@@ -37,8 +37,8 @@ def left_over(path: Path) -> list[str]:
 
 
 KILLED = """
-import os, signal, sys
-import h5py, ml_dtypes
+import os, shutil, signal, sys
+import h5py, ml_dtypes, safetensors
 from solvergen.runtime import snapshots
 from solvergen.runtime.snapshots.sink import Sink
 from tests.unit.snapshots.support import bits, small, snapshot, tensor
@@ -46,6 +46,7 @@ from tests.unit.snapshots.support import bits, small, snapshot, tensor
 path, data = sys.argv[1], snapshot(*(tensor(f"t{i}", (1000,), seed=i) for i in range(4)))
 old, new = bits(small()), bits(data)
 count = fatal = 0
+WATCHED = ("open", "os.listdir", "os.rename", "os.mkdir", "os.chmod", "shutil.rmtree")
 
 def moment():
     global count
@@ -65,7 +66,7 @@ def watch(owner, name):  # before and after each call
 def child():
     for owner, name in [(os, "fsync"), (os, "replace"), (os, "open"), (os, "close"), (Sink, "write")]:
         watch(owner, name)
-    sys.addaudithook(lambda event, _: moment() if event in ("open", "os.listdir", "os.rename") else None)
+    sys.addaudithook(lambda event, _: moment() if event in WATCHED else None)
     snapshots.save(path, data)
     os._exit(0)
 
@@ -81,7 +82,9 @@ while True:
     seen.append(found == new)
     for name in os.listdir(os.path.dirname(path)):  # each of them too young to be swept
         if name.endswith(".solvergen-tmp"):
+            shutil.rmtree(os.path.join(os.path.dirname(path), name + ".d"), ignore_errors=True)
             os.unlink(os.path.join(os.path.dirname(path), name))
+    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
     if status == 0:
         break
     assert os.WTERMSIG(status) == signal.SIGKILL, status
@@ -317,12 +320,14 @@ def test_what_a_killed_writer_left_is_removed_later(path: Path) -> None:
     other = path.with_name(".0123456789abcdef.0123.solvergen-tmp")
     for file in (stale, fresh, other):
         file.write_bytes(b"x")
+        folder = file.with_name(f"{file.name}.d")
+        folder.mkdir()
+        (folder / ".tmp1234").write_bytes(b"x")
     os.utime(stale, (old, old))
     os.utime(other, (old, old))
     snapshots.save(path, small())
-    assert not stale.exists()  # of a writer that is gone
-    assert fresh.exists()  # perhaps somebody is just writing it
-    assert other.exists()  # of another snapshot
+    left = [fresh, other]  # perhaps somebody is just writing it; of another snapshot
+    assert left_over(path) == sorted(name for file in left for name in (file.name, f"{file.name}.d"))
 
 
 def test_what_a_living_writer_writes_stays(path: Path) -> None:

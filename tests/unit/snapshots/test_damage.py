@@ -195,7 +195,7 @@ def test_foreign_files(tmp_path: Path, suffix: str, content: bytes, message: str
 
 def test_newer_format(path: Path) -> None:
     content = path.read_bytes()
-    for old, new in ((b"\nformat 1\n", b"\nformat 2\n"), (b'format":"1"', b'format":"2"')):
+    for old, new in ((b"\nformat 1\n", b"\nformat 2\n"), (b'"solvergen":"1 ', b'"solvergen":"2 ')):
         content = content.replace(old, new)
     path.write_bytes(content)
     with pytest.raises(SnapshotError, match=r"snapshot format 2, by a newer solvergen.*upgrade solvergen"):

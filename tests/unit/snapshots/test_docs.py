@@ -56,7 +56,7 @@ def test_the_documents_keys(tmp_path: Path) -> None:
     snapshots.save(tmp_path / "s.safetensors", small())
     content = (tmp_path / "s.safetensors").read_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    written = json.loads(header["__metadata__"]["solvergen_document"])
+    written = json.loads(header["__metadata__"]["solvergen"].split(" ", 2)[2])
 
     def keys(document: Any) -> list[set[str]]:
         tensor = document["tensors"][0]
