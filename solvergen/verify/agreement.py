@@ -15,7 +15,7 @@ from solvergen.verify.direct import run_directly
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example
-from solvergen.verify.limits import Limits, limits_for
+from solvergen.verify.limits import Limits
 from solvergen.verify.machines import machine, why_unavailable
 from solvergen.verify.running import run
 from solvergen.verify.settings import space_of
@@ -88,7 +88,7 @@ def find_disagreement(
             on_example(min(count, examples))
         return disagreement_on(optimizer, place, example)
 
-    drawn = draw_examples(space, limits or limits_for(place.name), dtypes)
+    drawn = draw_examples(space, limits or Limits(), dtypes)
     for batch in range(-(-examples // BATCH)):
         # The function is made anew for each batch, since it keeps the seed that it was given.
         test = hypothesis.seed(f"{seed}/{batch}")(hypothesis.given(drawn)(lambda example: examine(example)))
