@@ -56,6 +56,7 @@ def build(
     print_diagnostics(compiled.warnings)
     if check:
         comparison = output.compare(out, compiled.artifacts)
+        _warn_of_name(out)
         _print_drift(comparison, as_json)
         if comparison.differs:
             raise typer.Exit(exit_codes.FINDINGS)
@@ -82,15 +83,27 @@ def _warn_of_name(out: Path) -> None:
 
 
 def _print_drift(comparison: Comparison, as_json: bool) -> None:
-    from solvergen.output import unified_diff
+    from solvergen.output import changes, unified_diff
 
     if as_json:
         print_json({**_as_json(comparison), "diff": unified_diff(comparison)})
     elif comparison.differs:
-        print_code(unified_diff(comparison), "diff")
+        for word in ("created", "removed"):
+            for path in getattr(comparison, word):
+                print(f"would be {word:8}{comparison.folder / path}")
+        if comparison.changed:
+            print_code(changes(comparison), "diff")
+        if not comparison.folder.exists():
+            print(
+                f"solvergen: there is no folder {comparison.folder}. Build the package with "
+                "`solvergen build`, without --check, or say with --out where it is.",
+                file=sys.stderr,
+            )
+            return
         count = len(comparison.created) + len(comparison.changed) + len(comparison.removed)
         print(
-            f"solvergen: {comparison.folder} is not what its specs say: {count} files differ. "
+            f"solvergen: {comparison.folder} is not what its specs say: "
+            f"{count} {'file differs' if count == 1 else 'files differ'}. "
             "Run `solvergen build` without --check to bring it up to date.",
             file=sys.stderr,
         )

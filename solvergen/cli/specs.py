@@ -106,6 +106,8 @@ def find(name: str, folder: Path) -> Path:
     if name in unnamed:
         return unnamed[name]
     where = f" in {folder}"
+    if folder == Path("specs"):
+        where += ", which hides the specs that come with solvergen (--specs DIR looks elsewhere)"
     for file, spec in read.items():
         if spec is not None and Path(file).stem == name:
             where += f" ({file} calls itself {spec.name!r})"

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from solvergen.output.comparison import Comparison, compare
-from solvergen.output.drift import unified_diff
+from solvergen.output.drift import changes, unified_diff
 from solvergen.output.writer import write
 
-__all__ = ["Comparison", "compare", "unified_diff", "write"]
+__all__ = ["Comparison", "changes", "compare", "unified_diff", "write"]

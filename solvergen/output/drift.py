@@ -1,9 +1,9 @@
-"""What ``--check`` shows: how a folder differs from what its specs produce, as a unified diff."""
+"""How a folder differs from what its specs produce, as a unified diff."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from solvergen.output.comparison import Comparison
 from solvergen.output.paths import MANIFEST
@@ -17,7 +17,17 @@ def unified_diff(comparison: Comparison) -> str:
     """
     paths = sorted({*comparison.created, *comparison.changed, *comparison.removed})
     shown = [path for path in paths if path != MANIFEST] or paths
-    return "".join(line for path in shown for line in _file_diff(comparison, path))
+    return _diff(comparison, shown)
+
+
+def changes(comparison: Comparison) -> str:
+    """The diff of the changed files alone, for people, to whom whole files say little."""
+    alone = not (comparison.created or comparison.removed) and comparison.changed == (MANIFEST,)
+    return _diff(comparison, [path for path in comparison.changed if path != MANIFEST or alone])
+
+
+def _diff(comparison: Comparison, paths: Iterable[str]) -> str:
+    return "".join(line for path in paths for line in _file_diff(comparison, path))
 
 
 def _file_diff(comparison: Comparison, path: str) -> Iterator[str]:

@@ -7,12 +7,17 @@ from collections.abc import Iterable
 _MOST_NAMES = 10
 _MOST_CHARACTERS = 80
 
+_ELSEWHERE = {"gpu": "cuda", "learning_rate": "lr"}
+"""What other libraries call something, and its name here."""
+
 
 def nearest(name: object, candidates: Iterable[str]) -> str | None:
     """The one of ``candidates`` that was probably meant."""
     from difflib import get_close_matches  # only on the way to an error
 
-    return next(iter(get_close_matches(str(name)[:100], candidates, n=1)), None)
+    known, text = list(candidates), str(name)[:100]
+    meant = _ELSEWHERE.get(text.lower())
+    return meant if meant in known else next(iter(get_close_matches(text, known, n=1)), None)
 
 
 def did_you_mean(name: object, candidates: Iterable[str], *, shown: Iterable[str] | None = None) -> str:

@@ -89,8 +89,10 @@ def test_build_check_shows_the_drift_and_writes_nothing(
 ) -> None:
     code, out, err = said(capsys, "build", "--check")
     assert code == 1
-    assert "+++ b/plain/kernel.c" in out
-    assert "not what its specs say" in err
+    assert "would be created generated/plain/kernel.c\n" in out
+    assert "+++" not in out
+    assert err.startswith("solvergen: there is no folder generated.")
+    assert "--out" in err
     assert not (here / "generated").exists()
     run(["build"])
     capsys.readouterr()
@@ -98,13 +100,19 @@ def test_build_check_shows_the_drift_and_writes_nothing(
     kernel = here / "generated" / "plain" / "kernel.c"
     kernel.write_text(kernel.read_text() + "/* faster */\n")
     before = files(here / "generated")
-    code, out, _ = said(capsys, "build", "--check")
+    (here / "generated" / "plain" / "kernel.cu").unlink()
+    before = files(here / "generated")
+    code, out, err = said(capsys, "build", "--check")
     assert code == 1
     assert "-/* faster */\n" in out
+    assert "manifest" not in out
+    assert "would be created generated/plain/kernel.cu\n" in out
+    assert "not what its specs say: 2 files differ" in err
     assert files(here / "generated") == before
     code, out, _ = said(capsys, "build", "--check", "--json")
     assert code == 1
     assert json.loads(out)["changed"] == ["plain/kernel.c"]
+    assert json.loads(out)["created"] == ["plain/kernel.cu"]
     assert "-/* faster */\n" in json.loads(out)["diff"]
 
 
@@ -187,6 +195,8 @@ def test_without_specs_build_says_how_to_begin(
 
 def test_near_misses_are_suggested(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'plain'" in said(capsys, "show", "plian")[2]
+    assert "hides the specs that come with solvergen (--specs DIR" in said(capsys, "show", "adam")[2]
+    assert "did you mean 'cuda'" in said(capsys, "verify", "--backends", "gpu")[2]
     assert "did you mean 'cuda'" in said(capsys, "show", "plain", "--stage", "cudaa")[2]
 
 

@@ -38,6 +38,8 @@ def test_unknown_backends(name):
 def test_a_near_miss_is_suggested():
     with pytest.raises(OptimizerError, match="did you mean 'numpy'"):
         Adam(np.ones(1, F), backend="nympy")
+    with pytest.raises(OptimizerError, match="did you mean 'cuda'"):
+        Adam(np.ones(1, F), backend="gpu")
 
 
 def without_compiler(monkeypatch):

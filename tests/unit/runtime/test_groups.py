@@ -144,7 +144,7 @@ def test_a_change_is_made_in_all_groups_or_in_none():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("learning_rate", "no attribute 'learning_rate'"),
+        ("learning_rate", "no attribute 'learning_rate'; did you mean 'lr'"),
         ("beta_1", "did you mean 'beta1'"),
         ("LR", "no attribute 'LR'"),
         ("weight_deacy", "did you mean 'weight_decay'"),
