@@ -71,6 +71,8 @@ def match(
             f"this one is {definition.name!r} (class {definition.class_name})"
         )
     differences += _tensors(data, tensors)
+    if data.spec != definition.name:  # that states and options differ then goes without saying
+        raise SnapshotMismatch(_title(source) + ":", tuple(differences))
     pairs = _paired(data, groups)
     if len(pairs) < len(groups):
         if not differences:
@@ -90,8 +92,8 @@ def match(
     if not older:
         differences += changes
     if differences:
-        title = f"{source} does not fit this optimizer; nothing was changed"
-        if older and data.spec == definition.name:
+        title = _title(source)
+        if older:
             title += f" ({_versions(data, definition)})"
         raise SnapshotMismatch(title + ":", tuple(differences))
     warnings = []
@@ -100,6 +102,10 @@ def match(
         warnings.append("; ".join([text, *changes]))
     by_name = {tensor.name: tensor for tensor in data.tensors}
     return Restoration(tuple(restored), tuple(by_name[tensor.name] for tensor in tensors), tuple(warnings))
+
+
+def _title(source: str) -> str:
+    return f"{source} does not fit this optimizer; nothing was changed"
 
 
 def _versions(data: SnapshotData, definition: Definition) -> str:

@@ -118,8 +118,13 @@ def test_hyperparameters_may_be_left_alone() -> None:
 
 def test_another_optimizer() -> None:
     data = snapshot(tensor("w"), spec="sgd", class_name="SGD", digest=OLD)
-    assert differences(data, layout("w"))[0] == (
-        "it is of the optimizer 'sgd' (class 'SGD'), this one is 'adam' (class Adam)"
+    expected = "it is of the optimizer 'sgd' (class 'SGD'), this one is 'adam' (class Adam)"
+    assert differences(data, layout("w")) == (expected,)
+    other = definition(state=(State("buf"),), active_state=lambda **_: ("buf",))
+    assert differences(data, layout("w"), spec=other) == (expected,)
+    assert differences(data, layout("v"), spec=other)[1:] == (
+        "1 tensor of this optimizer not in it: 'v'",
+        "1 tensor in it that this optimizer does not have: 'w'",
     )
 
 
