@@ -125,8 +125,20 @@ def check_agreement(
             check_agreement(MyOptimizer, backends=("numpy", "cpu"), examples=200)
 
     Raises ``AgreementError``, an ``AssertionError`` too, with the smallest example that was found, and
-    ``VerificationError`` if a backend can't be used here or the optimizer can't be made.
+    ``VerificationError`` if a backend can't be used here, the optimizer can't be made, or the arguments
+    aren't an optimizer class and backends.
     """
+    __tracebackhide__ = True  # pytest shows the finding, and not how it was found
+    if not (isinstance(optimizer, type) and issubclass(optimizer, Optimizer)):
+        raise VerificationError(
+            f"check_agreement needs the class of a generated optimizer, not {optimizer!r:.60} "
+            "(shipped()[NAME] is one by its name)"
+        )
+    if isinstance(backends, str):
+        names = tuple(name.strip() for name in backends.split(",")[:10])
+        raise VerificationError(
+            f"backends must be a sequence of names, as backends={names}, not the string {backends!r:.60}"
+        )
     for backend in backends:
         reason = why_unavailable(backend)
         if reason is not None:

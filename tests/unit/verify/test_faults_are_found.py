@@ -312,7 +312,17 @@ def test_selecting_by_name_and_class() -> None:
 def test_backends_that_there_are_not() -> None:
     with pytest.raises(VerificationError, match="no backend 'gpu'"):
         check_agreement(shipped()["lion"], backends=("gpu",))
+    with pytest.raises(VerificationError, match=r"backends=\('cpu',\), not the string"):
+        check_agreement(shipped()["lion"], backends="cpu")
+    with pytest.raises(VerificationError, match=r"backends=\('numpy', 'cpu'\), not"):
+        check_agreement(shipped()["lion"], backends="numpy,cpu")
     assert why_unavailable("numpy") is None
+
+
+@pytest.mark.parametrize("wrong", ["signum", None, 3, int])
+def test_what_isnt_an_optimizer_class(wrong: Any) -> None:
+    with pytest.raises(VerificationError, match="needs the class of a generated optimizer, not"):
+        check_agreement(wrong, ("numpy",), examples=1)
 
 
 def test_a_backend_asked_for_by_name_is_not_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
