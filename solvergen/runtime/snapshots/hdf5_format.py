@@ -116,8 +116,7 @@ def _create_group(h5py: Any, file: Any, path: str) -> None:
 def opened(path: str, file: BinaryIO, size: int) -> Iterator[Reader]:
     """Verify the seal of ``file``, then open ``path`` with h5py.
 
-    Should another process replace the file in between, what is opened is another whole snapshot: its own
-    document and checksums are verified all the same.
+    Should another process replace the file in between, what is opened is another one: the caller looks.
 
     Raises:
         SnapshotError: damaged, cut short, not written by solvergen, or by a newer one; no h5py.

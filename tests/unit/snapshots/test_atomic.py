@@ -17,7 +17,7 @@ import pytest
 
 from solvergen.errors import SnapshotError
 from solvergen.runtime import snapshots
-from solvergen.runtime.snapshots import atomic, hdf5_format
+from solvergen.runtime.snapshots import atomic, formats, hdf5_format
 from solvergen.runtime.snapshots.document import slots_of
 from solvergen.runtime.snapshots.sink import Sink
 from tests.unit.snapshots.support import SUFFIXES, bits, small, snapshot, tensor
@@ -402,3 +402,42 @@ def test_sizes(tmp_path: Path) -> None:
     for suffix, most in ((".h5", 14_000), (".safetensors", 8_000)):
         snapshots.save(tmp_path / f"s{suffix}", data)
         assert (tmp_path / f"s{suffix}").stat().st_size - raw < most
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_file_replaced_while_it_is_opened(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """What the library opens is what was looked at, or all of it is looked at again."""
+    small_one, large_one = small(), snapshot(tensor("a", (50_000,), t=7))
+    others = []
+    for number in range(times):
+        others.append(tmp_path / f"other{number}{path.suffix}")
+        snapshots.save(others[-1], large_one if number % 2 == 0 else small_one)
+    snapshots.save(path, small_one)
+    chosen = formats.format_of(str(path))
+    really = chosen.opened
+
+    def opened(name: str, file: Any, size: int) -> Any:
+        if others:
+            os.replace(others.pop(0), name)
+        return really(name, file, size)
+
+    monkeypatch.setattr(chosen, "opened", opened)
+    assert bits(snapshots.load(path)) == bits(large_one)
+    assert not others
+
+
+def test_a_file_replaced_for_ever(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "_TRIES", 3)
+    chosen = formats.format_of(str(path))
+    really = chosen.opened
+
+    def opened(name: str, file: Any, size: int) -> Any:
+        snapshots.save(name, small())
+        return really(name, file, size)
+
+    snapshots.save(path, small())
+    monkeypatch.setattr(chosen, "opened", opened)
+    with pytest.raises(SnapshotError, match="again and again"):
+        snapshots.load(path)
