@@ -16,13 +16,18 @@ and optimizer, and the order of the data follows from the seed and the number of
 
 from __future__ import annotations
 
+import signal
+
+# Before the imports that take a while: until there is a run to save, Ctrl-C just ends the process.
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import argparse
 import csv
 import hashlib
 import importlib
 import io
 import json
-import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -171,15 +176,16 @@ def draw_curves(history: History, title: str, path: Path) -> None:
     figure.suptitle(title)
     steps = np.arange(1, len(history.losses) + 1)
     width = min(50, len(steps))
-    smooth = np.convolve(history.losses, np.ones(width) / width, mode="valid")
+    sums, counts = np.cumsum([0.0, *history.losses]), np.minimum(steps, width)
+    smooth = (sums[steps] - sums[steps - counts]) / counts
     left.plot(steps, history.losses, color="tab:blue", alpha=0.25, linewidth=0.8, label="each batch")
-    left.plot(steps[: len(smooth)] + (width - 1) / 2, smooth, color="tab:blue", label=f"mean of {width}")
+    left.plot(steps, smooth, color="tab:blue", label=f"mean of the last {width}")
     left.set(xlabel="step", ylabel="training loss", yscale="log")
     left.legend()
-    right.plot(*zip(*history.accuracies, strict=True), color="tab:green", marker=".")
+    right.plot(*zip(*history.accuracies, strict=True), color="tab:green", marker=".", label="each epoch")
     right.set(xlabel="step", ylabel="test accuracy")
-    right.axhline(0.96, color="grey", linewidth=0.8, linestyle="--")
-    right.annotate("96 %", (0, 0.96), color="grey", va="bottom")
+    right.axhline(0.96, color="grey", linewidth=0.8, linestyle="--", label="96 %: adam should pass it")
+    right.legend(loc="lower right")
     for axes in (left, right):
         axes.grid(alpha=0.3)
     data = io.BytesIO()
@@ -218,6 +224,8 @@ def train(settings: Settings, optimizer_class: Any, arguments: argparse.Namespac
         optimizer.load(snapshot)
         history = History.read(table, optimizer.t)
         print(f"resumed after step {optimizer.t}")
+    elif arguments.resume:
+        print(f"there is no snapshot in {out} to resume from: beginning at step 0", flush=True)
     n = len(digits.train_labels)
     per_epoch = -(-n // settings.batch)
     stop = StopRequest()
@@ -340,6 +348,22 @@ def parse(arguments: list[str] | None) -> tuple[argparse.Namespace, Settings, An
     return given, settings, optimizer_class
 
 
+def differences(begun: str, now: str) -> str:
+    """What two records of settings differ in, a line each."""
+    try:
+        pair = [json.loads(text) for text in (begun, now)]
+        told = [s.pop("hyperparameters", {}) | s.pop("options", {}) for s in pair]
+        then, here = (s | more for s, more in zip(pair, told, strict=True))
+    except (ValueError, TypeError, AttributeError):
+        return ", which can't be read"
+    lines = []
+    for name in sorted(then.keys() | here.keys()):
+        was, is_now = (s.get(name, "not given") for s in (then, here))
+        if was != is_now:
+            lines.append(f"\n    {name}: {was} then, {is_now} now")
+    return ":" + "".join(lines)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return an exit code."""
     given, settings, optimizer_class = parse(arguments)
@@ -347,9 +371,10 @@ def main(arguments: list[str] | None = None) -> int:
     record = given.out / "settings.json"
     text = json.dumps(asdict(settings), indent=2) + "\n"
     if given.resume and record.exists():
-        if record.read_text() != text:
+        if (begun := record.read_text()) != text:
             raise SystemExit(
-                f"this run was begun with other settings ({record}); resume it with the same ones"
+                f"this run was begun with other settings ({record}){differences(begun, text)}\n"
+                "Resume it with the same ones, or choose another folder with --out."
             )
     else:
         for name in ("snapshot.safetensors", "curves.csv", "curves.png"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -55,6 +56,32 @@ def test_adam_learns_the_digits_and_leaves_its_curves(tmp_path: Path) -> None:
         "settings.json",
         "snapshot.safetensors",
     ]
+
+
+def test_resuming_says_what_it_resumes(tmp_path: Path) -> None:
+    short = ("--epochs", "1", "--hidden", "8", "--lr", "0.01", "--resume")
+    assert "there is no snapshot in" in train(tmp_path, *short)
+    again = train(tmp_path, *short)
+    assert "resumed after step 45\n" in again
+    assert "no snapshot" not in again
+    changed = command(tmp_path, *short[:-3], "--lr", "0.02", "--amsgrad", "--seed", "3", "--resume")
+    done = subprocess.run(changed, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    for text in ("amsgrad: not given then, True now", "lr: 0.01 then, 0.02 now", "seed: 0 then, 3 now"):
+        assert f"    {text}\n" in done.stderr
+    assert done.stderr.count(" then, ") == 3
+    (tmp_path / "settings.json").write_text("[")
+    done = subprocess.run(changed, capture_output=True, text=True, check=False)
+    assert "which can't be read" in done.stderr
+
+
+def test_an_interrupt_during_the_imports_is_silent(tmp_path: Path) -> None:
+    (tmp_path / "numpy.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        command(tmp_path / "out"), capture_output=True, text=True, check=False, env=environment
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
@@ -124,7 +151,7 @@ def test_hyperparameters_and_options_come_from_the_command_line(tmp_path: Path) 
         (("--package", "nowhere"), "no package 'nowhere'"),
         (("--lr", "-1"), "lr"),
         (("--optimizer", "sgd", "--nesterov"), "nesterov"),
-        (("--beta1", "0.5", "--resume"), "other settings"),
+        (("--beta1", "0.5", "--resume"), "beta1: not given then, 0.5 now"),
         (("--epochs", "0"), "at least 1"),
     ],
 )
