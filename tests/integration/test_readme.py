@@ -80,7 +80,8 @@ def test_every_block_is_run_by_somebody(page: str) -> None:
             continue
         assert block.language in ("bash", "python", "c"), block
         last = block.marks[-1] if block.marks else ""
-        assert re.match(r"ci: (main|test)$|run$|run: walk$|excerpt: walk$|not run: ", last), block
+        known = r"ci: (main|test)$|run$|run: walk$|run where torch is installed$|excerpt: walk$|not run: "
+        assert re.match(known, last), block
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -90,6 +91,20 @@ def test_the_python_blocks_work(page: str, place: tuple[Path, dict[str, str]]) -
     )
     assert code
     (place[0] / "page.py").write_text(code)
+    run("python page.py", place)
+
+
+def test_the_torch_block_trains_the_model(place: tuple[Path, dict[str, str]]) -> None:
+    pytest.importorskip("torch")
+    page = blocks("docs/getting-started.md")
+    (block,) = [block for block in page if "run where torch is installed" in block.marks]
+    (place[0] / "page.py").write_text(
+        f"import torch\ntorch.manual_seed(0)\n{block.text}"
+        "assert opt.t == 100\n"
+        "assert loss < 0.1 * targets.var(), loss\n"
+        "for name, p in model.named_parameters():\n"
+        "    assert opt.params[name].ctypes.data == p.data_ptr()\n"
+    )
     run("python page.py", place)
 
 
