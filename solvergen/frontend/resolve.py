@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -99,7 +100,10 @@ class _Analyser:
         self.whens: list[tuple[Text, Guard]] = []
         self.conditions: list[Expression] = []
         self.lines: list[Line] = []
-        self.opaque: set[str] = set()  # targets of statements that can't be read
+        self.opaque: set[str] = set(spec.unclear)  # targets of statements that can't be read
+        self.partial = spec.incomplete - {"name"}  # sections of which the reader has left something out
+        if self.partial:
+            self.opaque.add("")
         self.torn: set[str] = set()  # temporaries that are conditions here and numbers there
         self.excused: set[str] = set()  # declared names that a misspelt one probably meant
 
@@ -122,7 +126,7 @@ class _Analyser:
 
     def _guard(self, text: Text | None) -> Guard:
         """The guard of a ``when``; where it can't be read (which is reported), as if there were none."""
-        if text is None:
+        if text is None or self._is_unclear(text):
             return self.always
         condition = read_when(text, self.options, self.declared, self.findings)
         guard = None if condition is None else guard_of(condition, self.options)
@@ -133,6 +137,10 @@ class _Analyser:
         if all(seen.location != text.location for seen, _ in self.whens):  # a `do` may list several equations
             self.whens.append((text, guard))
         return guard
+
+    def _is_unclear(self, text: Text) -> bool:
+        """Does ``text`` mention a name that may be declared in what the reader left out?"""
+        return not self.spec.unclear.isdisjoint(re.findall(r"\w+", text.text))
 
     def _guards_of_state(self) -> dict[str, Guard]:
         return {state.name: self._guard(state.when) for state in self.spec.state}
@@ -173,7 +181,7 @@ class _Analyser:
         self, text: Text, scope: Scope, roles: Collection[Role], *, condition: bool
     ) -> Expression | None:
         """A condition or a number over settings; None if something is wrong with it."""
-        expression = read_expression(text, self.findings)
+        expression = None if self._is_unclear(text) else read_expression(text, self.findings)
         if expression is None:
             self.opaque.add("")
             return None
@@ -259,7 +267,7 @@ class _Analyser:
                     text=line.text,
                     hint="where(condition, 1, 0) makes a number of it",
                 )
-        elif role is Role.SCALAR_STATE and value.type.is_element:
+        elif role is Role.SCALAR_STATE and value.type.is_element and not self.partial:
             self.findings.at(
                 "SG085",
                 f"{target} is one number a tensor, but this has a value for each element",
@@ -273,6 +281,14 @@ class _Analyser:
 
     def _check(self, scope: Scope, declarations: _Declarations) -> None:
         findings, spec = self.findings, self.spec
+        if self.partial:
+            if self.partial == {"hyperparameters"}:
+                # What is assigned when doesn't hang on them, unless constraints are purely on options.
+                allowed = checks.allowed_settings(
+                    self.options, [(that, when) for _, that, when in declarations.constraints]
+                )
+                check_flow(spec, scope, self.lines, frozenset(self.opaque), allowed, findings)
+            return  # all else would mostly repeat in other words what the reader has said
         allowed = checks.allowed_settings(
             self.options, [(that, when) for _, that, when in declarations.constraints]
         )

@@ -21,13 +21,12 @@ from solvergen.spec.names import (
     problem_with_spec_name,
 )
 from solvergen.spec.source import Source
-from solvergen.spec.suggest import as_name
+from solvergen.spec.suggest import SWITCH_WORDS, as_name
 from solvergen.spec.tree import Mapping, Node, Scalar, Sequence, shorten
 
 NAMED_SECTIONS = ("hyperparameters", "options", "state")
 _SINGULAR = {"hyperparameters": "hyperparameter", "options": "option", "state": "state"}
 _NUMBERS = {"hyperparameters": ("default", "min", "max", "above", "below"), "state": ("init",)}
-_SWITCH_WORDS = ("y", "n", "yes", "no", "on", "off")
 _Findings = Iterator[Diagnostic]
 
 
@@ -159,7 +158,7 @@ def check_option_defaults(tree: Mapping, source: Source) -> _Findings:
         default = entry.get("default") if isinstance(entry, Mapping) else None
         if isinstance(default, Scalar) and isinstance(default.value, str):
             word = default.value.strip().lower()
-            if word in _SWITCH_WORDS or word in ("true", "false"):
+            if word in SWITCH_WORDS:
                 meant = "true" if word in ("y", "yes", "on", "true") else "false"
                 where = f"options.{shorten(key.text.text)}.default"
                 message = (

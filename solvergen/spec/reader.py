@@ -12,6 +12,7 @@ from solvergen.spec.build import build_spec
 from solvergen.spec.characters import first_refused, refusal
 from solvergen.spec.checks import check
 from solvergen.spec.limits import MAX_BYTES, MAX_DIAGNOSTICS
+from solvergen.spec.mend import mend
 from solvergen.spec.model import Spec
 from solvergen.spec.source import Source
 from solvergen.spec.structure import validate
@@ -21,6 +22,9 @@ SUFFIXES = (".yaml", ".yml")
 
 _USABLE_DESPITE = frozenset({"SG013", "SG015", "SG024", "SG025"})
 """Findings about numbers: the equations can still be looked at, and complained about, as well."""
+
+_MENDABLE = _USABLE_DESPITE | {"SG010", "SG011", "SG012", "SG014", "SG020", "SG021", "SG027"}
+"""Findings about the shape, too: what isn't as it should be is left out before looking further."""
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
@@ -81,8 +85,9 @@ def spec_files(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Diagnosti
 def examine(path: str | os.PathLike[str]) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
     """The spec in the file ``path`` as far as it can be made out, and every finding, in the file's order.
 
-    There may be both: with some errors (a default outside its range, say) what the file means is
-    clear enough to check its equations too. Never raises for anything that is in the file.
+    There may be both: with some errors (a default outside its range, an unknown key) what the file
+    means is clear enough to check its equations too; such a spec is for nothing else. Never raises for
+    anything that is in the file.
     """
     shown = _posix(path)
     text, problem = _read_text(path, shown)
@@ -96,9 +101,11 @@ def examine(path: str | os.PathLike[str]) -> tuple[Spec | None, tuple[Diagnostic
         found += structural
         if isinstance(tree, Mapping):
             found += check(tree, source)
-            usable = all(d.severity != "error" or d.code in _USABLE_DESPITE for d in found)
-            if document is not None and usable:
+            errors = {d.code for d in found if d.severity == "error"}
+            if document is not None and errors <= _USABLE_DESPITE:
                 spec = build_spec(document, tree, source)
+            elif errors <= _MENDABLE:
+                spec = mend(tree, source)
     return spec, _limited(_in_order(found))
 
 
@@ -108,6 +115,8 @@ def check_folder(specs: Iterable[Spec]) -> list[Diagnostic]:
     names: dict[str, Spec] = {}
     classes: dict[str, Spec] = {}
     for spec in specs:
+        if "name" in spec.incomplete:
+            continue  # it has none to clash with, and has been complained about
         same_name = names.setdefault(spec.name, spec)
         same_class = classes.setdefault(spec.class_name, spec)
         if same_name is not spec:

@@ -52,6 +52,9 @@ _ELSEWHERE = {
 }
 """Keys that other formats have for what a spec calls otherwise."""
 
+SWITCH_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false")
+"""Texts that somebody writes who means true or false."""
+
 
 def instead_of_key(key: str, known: Iterable[str]) -> str | None:
     """The one of ``known`` that the key is most likely a slip of or another word for."""
