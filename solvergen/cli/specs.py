@@ -106,18 +106,23 @@ def find(name: str, folder: Path) -> Path:
     if name in unnamed:
         return unnamed[name]
     where = f" in {folder}"
-    if folder == Path("specs"):
-        where += ", which hides the specs that come with solvergen (--specs DIR looks elsewhere)"
     for file, spec in read.items():
         if spec is not None and Path(file).stem == name:
             where += f" ({file} calls itself {spec.name!r})"
     names = [spec.name for spec in read.values() if spec is not None]
-    raise unknown("spec", name, [*names, *unnamed], where=where)
+    raise unknown("spec", name, [*names, *unnamed], where=where, more=elsewhere(folder))
+
+
+def elsewhere(folder: Path) -> str:
+    """What to know where a name isn't found in ``folder``, which was looked into without being asked for."""
+    if folder != Path("specs"):
+        return ""
+    return " (specs/ here hides the specs that come with solvergen; --specs DIR looks elsewhere)"
 
 
 def unknown(
-    kind: str, name: str, known: Iterable[str], *, where: str = "", hint: str = "'NAME'"
+    kind: str, name: str, known: Iterable[str], *, where: str = "", more: str = "", hint: str = "'NAME'"
 ) -> typer.BadParameter:
-    """The usage error for a name that isn't one of ``known``, with the nearest or else with all of them."""
+    """The usage error for a name that isn't one of ``known``: the nearest or all of them, then ``more``."""
     suggestion = did_you_mean(name, sorted(known)) or "; there is none"
-    return typer.BadParameter(f"no {kind} {name!r}{where}{suggestion}", param_hint=hint)
+    return typer.BadParameter(f"no {kind} {name!r}{where}{suggestion}{more}", param_hint=hint)

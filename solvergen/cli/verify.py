@@ -58,7 +58,7 @@ def verify(
         if name not in BACKENDS:
             raise specs.unknown("backend", name, BACKENDS, hint="'--backends'")
     with _optimizers(folder) as found, progress("verifying") as bar:
-        chosen = _chosen(found, names or [])
+        chosen = _chosen(found, names or [], specs.folder_or_shipped(folder))
 
         def tell(at: Progress) -> None:
             stop_if_asked()
@@ -88,13 +88,13 @@ def _optimizers(folder: Path | None) -> Iterator[Optimizers]:
             yield optimizers
 
 
-def _chosen(optimizers: Optimizers, names: Sequence[str]) -> Optimizers:
+def _chosen(optimizers: Optimizers, names: Sequence[str], folder: Path) -> Optimizers:
     from solvergen.verify import VerificationError, select
 
     try:
         return select(optimizers, names)
     except VerificationError as unknown:
-        raise typer.BadParameter(str(unknown), param_hint="'NAMES'") from None
+        raise typer.BadParameter(f"{unknown}{specs.elsewhere(folder)}", param_hint="'NAMES'") from None
 
 
 def _print(report: Report, backends: Sequence[str]) -> None:

@@ -195,7 +195,12 @@ def test_without_specs_build_says_how_to_begin(
 
 def test_near_misses_are_suggested(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'plain'" in said(capsys, "show", "plian")[2]
-    assert "hides the specs that come with solvergen (--specs DIR" in said(capsys, "show", "adam")[2]
+    for command in ("show", "verify"):
+        assert (
+            "specs/ here hides the specs that come with solvergen; --specs"
+            in said(capsys, command, "adam")[2]
+        )
+        assert "hides" not in said(capsys, command, "adaam", "--specs", str(SHIPPED))[2]
     assert "did you mean 'cuda'" in said(capsys, "verify", "--backends", "gpu")[2]
     assert "did you mean 'cuda'" in said(capsys, "show", "plain", "--stage", "cudaa")[2]
 
