@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -77,7 +78,8 @@ def spec_files(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Diagnosti
     except OSError as error:
         return (), _unreadable(shown, f"the folder can't be read: {error.strerror}")
     if not names:
-        hint = "spec files end in .yaml; 'solvergen new NAME' writes one to start from"
+        where = "" if shown == "specs" else f" --specs {shlex.quote(shown)}"
+        hint = f"spec files end in .yaml; `solvergen new NAME{where}` writes one to start from"
         return (), _unreadable(shown, "there are no specs in this folder", hint)
     return tuple(_posix(Path(path) / name) for name in sorted(names)), None
 

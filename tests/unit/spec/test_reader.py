@@ -330,8 +330,19 @@ def test_a_folder_without_specs(tmp_path):
     assert files == ()
     assert problem is not None
     assert problem.code == "SG001"
+    assert problem.hint is not None
+    assert f"`solvergen new NAME --specs {tmp_path}`" in problem.hint
     with pytest.raises(SpecError, match="no specs in this folder"):
         read_specs(tmp_path)
+
+
+def test_an_empty_folder_called_specs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "specs").mkdir()
+    problem = spec_files("specs")[1]
+    assert problem is not None
+    assert problem.hint is not None
+    assert "`solvergen new NAME`" in problem.hint
 
 
 def test_two_specs_with_one_name(tmp_path):
