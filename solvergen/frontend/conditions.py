@@ -39,7 +39,7 @@ def _explain(
         for operand in node.operands:
             _explain(operand, text, options, known, findings)
     elif isinstance(node, Name) and node.name not in known:
-        hint = instead_of_name(node.name, options)
+        hint = instead_of_name(node.name, options) or "declare it under options"
         findings.at("SG060", f"unknown name '{node.name}'", node.location, hint=hint, text=text)
     elif not (isinstance(node, Name) and node.name in options):
         findings.at(

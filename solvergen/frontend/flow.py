@@ -115,6 +115,8 @@ def _check_order_of_use(
 
 
 def _how_to_assign(name: str, line: Line, lines: list[Line]) -> str:
+    if nearest("param", [name]) is not None and all(other.equation.target != "param" for other in lines):
+        return "did you mean 'param'?"
     before = lines[: lines.index(line)]
     if any(other.equation.target == name for other in before):
         return "assign it under the other options too, or read it under the same `when`"

@@ -71,7 +71,7 @@ def _type_scalar(
             hint = "here stand only hyperparameters" + (" and options" if Role.OPTION in roles else "")
             findings.at("SG062", message, node.location, text=text, hint=hint)
         else:
-            instead = instead_of_name(node.name, types)
+            instead = instead_of_name(node.name, types) or "declare it under hyperparameters"
             findings.at("SG060", f"unknown name '{node.name}'", node.location, text=text, hint=instead)
 
     return Typer(text, types, findings, unknown).visit(expression)
@@ -232,7 +232,7 @@ class _Analyser:
             near = nearest(node.name, types)
             if near is not None:
                 self.excused.add(near)
-            hint = instead_of_name(node.name, types)
+            hint = instead_of_name(node.name, types) or "declare it under hyperparameters, or assign it first"
             self.findings.at("SG060", f"unknown name '{node.name}'", node.location, hint=hint, text=text)
 
         value = Typer(line.text, types, self.findings, unknown).visit(line.equation.value)

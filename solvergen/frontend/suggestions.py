@@ -66,6 +66,15 @@ _NAMES_ELSEWHERE = {
     "lam": "weight_decay",
 }
 
+_VALUES_ELSEWHERE = {
+    "zeros": "write 0",
+    "zeros_like": "write 0",
+    "ones": "write 1",
+    "ones_like": "write 1",
+    "true": "write 1 if a number is meant; conditions are options and comparisons",
+    "false": "write 0 if a number is meant; conditions are options and comparisons",
+}
+
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The one of ``known`` that ``name`` is most likely a slip of, if any is near."""
@@ -98,4 +107,4 @@ def instead_of_name(name: str, known: Iterable[str]) -> str | None:
         return f"did you mean '{near}'?"
     if name in FUNCTIONS:
         return f"{name} is a function: call it"
-    return None
+    return _VALUES_ELSEWHERE.get(name)

@@ -153,6 +153,10 @@ class Complaint:
             assert isinstance(self.node, Scalar)
             if "?" in name:
                 return "write a choice as where(condition, a, b)"
+            choice = re.match(r"(?:el)?if\s+(.+)", name)
+            if choice is not None or name.strip() == "else":
+                when = shorten(choice[1], 40) if choice is not None else "not ..."
+                return f'write {{when: {when}, do: "{shorten(self.node.text.text)}"}}'
             if "=" in name:
                 return "an equation with ': ' in it needs quotes"
             return f"an equation has a '=': - {shorten(name, 20)} = {shorten(self.node.text.text)}"
@@ -177,6 +181,8 @@ class Complaint:
         if kind == "string_type":
             if path[-1] == "arxiv":
                 return "put it in quotes: as a number it would lose its last zeros"
+            if path[-1] == "when" and isinstance(node, Scalar) and node.value is True:
+                return "leave the 'when' out if this is always to be there"
             if isinstance(node, Scalar):
                 return f"put it in quotes: '{shorten(text)}'"
             return "a text with : , [ ] { } in it needs quotes" if isinstance(node, Mapping) else None

@@ -37,8 +37,9 @@ class TestNames:
         assert places(analysis) == [("SG060", 1, 26)]
         assert hint(analysis) == f"did you mean '{meant}'?"
 
-    def test_nothing_is_suggested_for_what_is_like_nothing(self):
-        assert hint(analysed("param = param - lr*grad*zzz")) is None
+    def test_no_name_is_suggested_for_what_is_like_nothing(self):
+        said = "declare it under hyperparameters, or assign it first"
+        assert hint(analysed("param = param - lr*grad*zzz")) == said
 
     def test_all_unknown_names_are_reported(self):
         analysis = analysed(

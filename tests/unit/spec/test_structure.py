@@ -154,7 +154,7 @@ def test_what_is_required(tmp_path):
             "state: {m: {when: true}}",
             "SG012",
             "state.m.when must be text, not true",
-            "put it in quotes: 'true'",
+            "leave the 'when' out if this is always to be there",
         ),
         (
             "state: {m: {when: {a: 1}}}",
