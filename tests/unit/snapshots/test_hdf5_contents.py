@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import pytest
 from solvergen.errors import SnapshotError
 from solvergen.runtime import snapshots
 from solvergen.runtime.snapshots import strict_json
-from tests.unit.snapshots.support import bits, reseal, small, snapshot, tensor
+from tests.unit.snapshots.support import bits, reseal, small
 
 KEY = "state/m/w"
 
@@ -301,22 +300,6 @@ assert refused > 300, refused
     subprocess.run(
         [sys.executable, "-c", program, str(path)], check=True, timeout=120, cwd=Path(__file__).parents[3]
     )
-
-
-def test_a_file_that_is_replaced_between_seal_and_reading(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process may save over the file at any moment: what is loaded is one snapshot or the other."""
-    other = snapshot(tensor("z", (4,)))
-    snapshots.save(path.with_name("o.h5"), other)
-    opening = h5py.File
-
-    def swapping(name: str, *args: Any, **kwargs: Any) -> Any:
-        os.replace(path.with_name("o.h5"), path)
-        return opening(name, *args, **kwargs)
-
-    monkeypatch.setattr(h5py, "File", swapping)
-    assert bits(snapshots.load(path)) == bits(other)
 
 
 def test_random_documents(path: Path) -> None:
