@@ -117,7 +117,10 @@ class _Analyser:
         self._check(scope, declarations)
         if self.findings.has_errors:
             return Analysis(None, None, self.findings.all())
-        parsed = self._program(scope)
+        allowed = checks.allowed_settings(
+            self.options, [(that, when) for _, that, when in declarations.constraints]
+        )
+        parsed = replace(self._program(scope), allowed=allowed)
         statements = tuple(replace(s, value=v) for s, v in zip(parsed.statements, values, strict=True))
         symbols = tuple(replace(s, type=s.type or temporaries[s.name]) for s in parsed.symbols)
         typed = replace(parsed, level=Level.TYPED, symbols=symbols, statements=statements)

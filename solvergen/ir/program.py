@@ -80,6 +80,8 @@ class Program:
     in order of first assignment. ``results`` is empty until the program is in single-assignment form
     (level OPTIMISED): there a buffer's name means its value before the update, every other target is
     assigned once under any setting of the options, and ``results`` says what the buffers become.
+    ``allowed``: the settings of the options that the spec's constraints leave (None: all of them). What
+    the program says under others is never compiled, so names need not exist there.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Program:
     symbols: tuple[Symbol, ...]
     statements: tuple[Statement, ...]
     results: tuple[Result, ...] = ()
+    allowed: Guard | None = None
 
     def symbol(self, name: str) -> Symbol:
         """The symbol of that name; KeyError if there is none."""

@@ -43,7 +43,8 @@ class Schedule:
 
     ``given`` names the scalars that the host begins with (hyperparameters, ``t``, scalar state,
     options) and where they exist; ``host`` runs in float64 once for each distinct set of their values;
-    ``scalar_results`` are the new values of scalar state; ``table`` lists what the kernels read.
+    ``scalar_results`` are the new values of scalar state; ``table`` lists what the kernels read;
+    ``allowed`` is the program's.
     """
 
     name: str
@@ -54,3 +55,4 @@ class Schedule:
     scalar_results: tuple[Result, ...]
     table: tuple[Column, ...]
     passes: tuple[Pass, ...]
+    allowed: Guard | None = None

@@ -47,15 +47,15 @@ def verify_schedule(schedule: Schedule) -> Schedule:
                 if isinstance(node, (Round, Stored)) or (node.type is not None and node.type.is_element):
                     raise _Violation(f"element arithmetic on the host: {statement.target}")
                 if isinstance(node, Name):
-                    _available(host, node.name, statement.guard)
+                    _available(host, node.name, statement.guard, schedule.allowed)
             _define(host, statement)
         columns = [column.name for column in schedule.table]
         if len(set(columns)) != len(columns):
             raise _Violation("a column of the table occurs twice")
         for name, guard in [(c.name, c.guard) for c in schedule.table]:
-            _available(host, name, guard)
+            _available(host, name, guard, schedule.allowed)
         for result in schedule.scalar_results:
-            _available(host, result.name, result.guard)
+            _available(host, result.name, result.guard, schedule.allowed)
         for sweep in schedule.passes:
             loaded = [load.buffer for load in sweep.loads]
             stored = [store.buffer for store in sweep.stores]
@@ -67,10 +67,10 @@ def verify_schedule(schedule: Schedule) -> Schedule:
             for statement in sweep.body:
                 for node in walk(statement.value):
                     if isinstance(node, Name) and node.name not in schedule.options:
-                        _available(known, node.name, statement.guard)
+                        _available(known, node.name, statement.guard, schedule.allowed)
                 _define(known, statement)
             for store in sweep.stores:
-                _available(known, store.name, store.guard)
+                _available(known, store.name, store.guard, schedule.allowed)
     except _Violation as violation:
         raise CompilerBug(f"{schedule.name}: after scheduling: {violation}") from None
     return schedule
@@ -143,14 +143,15 @@ def _single_assignment(program: Program) -> None:
     for statement in program.statements:
         for node in walk(statement.value):
             if isinstance(node, Name):
-                _available(known, node.name, statement.guard)
+                _available(known, node.name, statement.guard, program.allowed)
         _define(known, statement)
     for result in program.results:
-        _available(known, result.name, result.guard)
+        _available(known, result.name, result.guard, program.allowed)
 
 
-def _available(known: dict[str, Guard], name: str, guard: Guard) -> None:
-    if name not in known or not guard.implies(known[name]):
+def _available(known: dict[str, Guard], name: str, guard: Guard, allowed: Guard | None) -> None:
+    needed = guard if allowed is None else guard & allowed
+    if name not in known or not needed.implies(known[name]):
         raise _Violation(f"{name} is read where it may not be defined ({guard.text()})")
 
 

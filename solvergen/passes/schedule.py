@@ -45,6 +45,7 @@ def schedule(program: Program) -> Schedule:
             tuple(r for r in program.results if r.buffer in scalar_states),
             tuple(Column(name, guard) for name, guard in worker.columns.items()),
             (sweep,),
+            program.allowed,
         )
     )
 
