@@ -89,6 +89,48 @@ class NativeBuildError(KernelBuildError):
         super().__init__(f"{message}\n  command: {command}\n  source kept in: {kept}", log=log)
 
 
+class PtxError(SolvergenError):
+    """PTX that the interpreter can't run: text that it can't read, or an instruction that it doesn't know.
+
+    ``line`` counts the text's lines from 1 (0: not one line's fault), ``text`` is the line.
+    """
+
+    def __init__(self, message: str, *, line: int = 0, text: str = "") -> None:
+        self.line = line
+        self.text = text
+        where = f"PTX line {line}: " if line else ""
+        super().__init__(f"{where}{message}" + (f"\n  {text.strip()}" if text else ""))
+
+
+class KernelFault(SolvergenError):
+    """A kernel did what it must not: a stray, misaligned, uninitialised or racing access, a barrier that not
+    all threads reach, a shuffle with absent lanes, results that depend on the order of threads.
+
+    The text names kernel, instruction, source line, thread and buffer; the attributes hold what is known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel: str,
+        instruction: str = "",
+        line: int = 0,
+        source_line: int = 0,
+        block: int | None = None,
+        thread: int | None = None,
+        buffer: str = "",
+    ) -> None:
+        self.kernel = kernel
+        self.instruction = instruction
+        self.line = line
+        self.source_line = source_line
+        self.block = block
+        self.thread = thread
+        self.buffer = buffer
+        super().__init__(message)
+
+
 class CacheWarning(UserWarning):
     """Compiled kernels can't be kept from one process to the next."""
 
