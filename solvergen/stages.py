@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 from solvergen.compiler import EMITTERS, compile_spec
+from solvergen.emit.docstring import docstring_lines
 from solvergen.emit.unit import Unit
 from solvergen.ir.schedule_text import schedule_text
 from solvergen.ir.text import program_text
@@ -25,6 +26,7 @@ def _latex(unit: Unit) -> str:
 
 
 _SHOW: dict[str, Callable[[Unit], str]] = {
+    "doc": lambda unit: "\n".join(docstring_lines(unit.spec)) + "\n",
     "parsed": lambda unit: program_text(unit.parsed),
     "typed": lambda unit: program_text(unit.typed),
     "optimised": lambda unit: program_text(unit.optimised),

@@ -27,7 +27,8 @@ def show(
         typer.Option(
             "--stage",
             "-s",
-            help="parsed, typed, optimised or scheduled IR; sympy, latex; cuda, cpu, numpy or scalars text.",
+            help="doc: what it is; parsed, typed, optimised or scheduled IR; sympy, latex; cuda, cpu, numpy "
+            "or scalars text.",
         ),
     ] = "scheduled",
     folder: specs.Folder = None,

@@ -62,8 +62,9 @@ def check_waste(spec: Spec, scope: Scope, lines: list[Line], allowed: Guard, fin
     reaching = _reaching_param(lines)
     for state in spec.state:
         name = state.name
-        if name not in reaching:
-            message, hint = f"state {name} never has an effect on param", "use it, or save its memory"
+        if name not in reaching and not state.output:
+            message = f"state {name} never has an effect on param"
+            hint = "use it, save its memory, or say `output: true` if it is for the caller to read"
             _declared(spec, state.location, "SG068", message, hint, findings, warning=True)
             continue
         exists = scope.symbols[name].guard & allowed

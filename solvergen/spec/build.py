@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from solvergen.spec.digest import digest_of
-from solvergen.spec.document import ReferenceDocument, SpecDocument
-from solvergen.spec.model import Constraint, Hyperparameter, Option, Reference, Spec, State, Statement
+from solvergen.spec.document import CounterpartDocument, ReferenceDocument, SpecDocument
+from solvergen.spec.model import (
+    Constraint,
+    Counterpart,
+    Hyperparameter,
+    Option,
+    Reference,
+    Spec,
+    State,
+    Statement,
+)
 from solvergen.spec.names import class_name_of
 from solvergen.spec.source import Source, Text
 from solvergen.spec.tree import Mapping, Node, Scalar, Sequence
@@ -45,6 +54,7 @@ def build_spec(document: SpecDocument, tree: Mapping, source: Source) -> Spec:
             else float(entry.init),
             shape=entry.shape,
             when=_optional_text(_entry(tree, "state", name).get("when")),
+            output=entry.output,
             doc=_line(entry.doc),
             location=_key(tree, "state", name).location,
         )
@@ -72,6 +82,7 @@ def build_spec(document: SpecDocument, tree: Mapping, source: Source) -> Spec:
         update=update,
         constraints=constraints,
         conventions=tuple(_line(convention) for convention in document.conventions),
+        counterparts=tuple(_counterpart(counterpart) for counterpart in document.counterparts),
         digest=digest_of(document.name, hyperparameters, options, state, update, constraints),
         path=source.path,
         source=source,
@@ -87,6 +98,16 @@ def _reference(document: ReferenceDocument) -> Reference:
         arxiv=_line(document.arxiv) or None,
         doi=_line(document.doi) or None,
         url=_line(document.url) or None,
+        note=_line(document.note) or None,
+    )
+
+
+def _counterpart(document: CounterpartDocument) -> Counterpart:
+    return Counterpart(
+        library=_line(document.library),
+        name=_line(document.name),
+        maps=tuple((ours, _line(theirs)) for ours, theirs in document.maps.items()),
+        lacks=tuple(_line(name) for name in document.lacks),
         note=_line(document.note) or None,
     )
 

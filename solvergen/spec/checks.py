@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from solvergen.errors import Diagnostic, Location
 from solvergen.spec.core_schema import vanishes
+from solvergen.spec.counterparts import check_counterparts
 from solvergen.spec.limits import MAX_WHOLE
 from solvergen.spec.names import (
     class_name_of,
@@ -208,6 +209,7 @@ CHECKS: tuple[Callable[[Mapping, Source], _Findings], ...] = (
     check_option_defaults,
     check_scalar_copies,
     check_references,
+    check_counterparts,
 )
 
 

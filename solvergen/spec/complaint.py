@@ -12,6 +12,7 @@ from solvergen.errors import Diagnostic, Location
 from solvergen.spec.core_schema import resolve
 from solvergen.spec.document import (
     ConstraintDocument,
+    CounterpartDocument,
     HyperparameterDocument,
     OptionDocument,
     ReferenceDocument,
@@ -54,6 +55,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "constraints": ConstraintDocument,
     "reference": ReferenceDocument,
     "references": ReferenceDocument,
+    "counterparts": CounterpartDocument,
     "update": StatementDocument,
 }
 
@@ -64,6 +66,7 @@ _EXAMPLES = {
     "constraints": '- {that: "a < b", message: "a must be below b"}',
     "reference": "reference: {title: ...}",
     "references": "- {title: ...}",
+    "counterparts": "- {library: torch, name: torch.optim.Adam}",
 }
 
 _SHORT = {"hyperparameters": "default", "options": "default", "state": "init"}
@@ -77,6 +80,7 @@ _REQUIRED = {
     "update": "add 'update:' with the equations under it, each after '- '",
     "default": "add 'default: ...'",
     "title": "add 'title: ...'",
+    "library": "add 'library: ...', the library that has it",
     "that": "add 'that: ...', the condition that must hold",
     "message": "add 'message: ...', what to tell the caller if the condition doesn't hold",
     "do": "add 'do: ...' with the equation",
@@ -115,7 +119,10 @@ class Complaint:
         kind = self.kind
         if kind == "missing":
             at = self.owner.location if self.owner is not None else here
-            return "SG011", f"{where or 'the spec'} has no '{self.wanted}'", _REQUIRED.get(self.wanted), at
+            hint = _REQUIRED.get(self.wanted)
+            if self.wanted == "name" and self.path:
+                hint = "add 'name: ...', the class or function as one imports it"
+            return "SG011", f"{where or 'the spec'} has no '{self.wanted}'", hint, at
         if kind == "extra_forbidden":
             inside = f" in {_dotted(self.path[:-1])}" if len(self.path) > 1 else ""
             return "SG010", f"unknown key '{shorten(str(self.path[-1]))}'{inside}", self._key_hint(), head

@@ -20,7 +20,7 @@ from solvergen.spec.limits import (
     MAX_STATEMENTS,
     MAX_TEXT,
 )
-from solvergen.spec.names import CLASS_NAME_PATTERN, NAME_PATTERN, SPEC_NAME_PATTERN
+from solvergen.spec.names import CLASS_NAME_PATTERN, DOTTED_PATTERN, NAME_PATTERN, SPEC_NAME_PATTERN
 
 TEXT_TAG = "as text"
 OTHER_TAG = "as another value"
@@ -103,6 +103,9 @@ class StateDocument(_Document):
         default="param", description="param: one number an element. scalar: one number a parameter."
     )
     when: Line | None = Field(default=None, description="Exists only if this condition on options holds.")
+    output: bool = Field(
+        default=False, description="true: it is there for the caller to read, and needs no effect on param."
+    )
     doc: Line | None = Field(default=None, description="What it holds, in a few words.")
 
 
@@ -121,6 +124,25 @@ class StatementDocument(_Document):
     do: LineOrLines = Field(description="One equation, or a list of them: target = expression.")
 
 
+class CounterpartDocument(_Document):
+    """The same rule in another library, and what its arguments are called there."""
+
+    library: Line = Field(description="The library: torch, keras, optax ...")
+    name: Annotated[
+        Line,
+        WithJsonSchema({"type": "string", "pattern": f"^{DOTTED_PATTERN}$", "minLength": 1}),
+    ] = Field(description="Its class or function, as one imports it: torch.optim.RMSprop.")
+    maps: dict[Name, Line] = Field(
+        default={},
+        description="Hyperparameters and options that go by another name there, or are made of others: "
+        "{beta1: 'betas[0]', momentum: '1 - decay'}. Those that aren't mentioned have the same name.",
+    )
+    lacks: list[Line] = Field(
+        default=[], description="Hyperparameters and options that aren't there, at their defaults here."
+    )
+    note: Line | None = Field(default=None, description="In what else it differs, and what to mind.")
+
+
 class SpecDocument(_Document):
     """An optimizer for solvergen: what it is told, what it remembers, and how it updates a parameter."""
 
@@ -137,6 +159,10 @@ class SpecDocument(_Document):
     conventions: list[Line] = Field(
         default=[],
         description="Choices in which implementations of the rule differ, and which one this is.",
+    )
+    counterparts: list[CounterpartDocument] = Field(
+        default=[],
+        description="The same rule in other libraries, and what its arguments are called there.",
     )
     hyperparameters: dict[Name, HyperparameterDocument] = Field(
         default={},

@@ -14,6 +14,7 @@ from solvergen.spec.source import Source, Text
 __all__ = [
     "COPY_OF_PARAM",
     "Constraint",
+    "Counterpart",
     "Hyperparameter",
     "Option",
     "Reference",
@@ -94,13 +95,15 @@ class State:
 
     ``shape`` is ``"param"`` (one number an element) or ``"scalar"`` (one a parameter). ``init`` is
     a number, an expression in hyperparameters and options, or exactly ``param``: a copy of the
-    parameter. ``when``: the condition on options under which it exists.
+    parameter. ``when``: the condition on options under which it exists. ``output``: it is there for
+    the caller to read, and needs no effect on the parameter.
     """
 
     name: str
     init: float | Text = 0.0
     shape: str = "param"
     when: Text | None = None
+    output: bool = False
     doc: str = ""
     location: Location | None = field(default=None, compare=False, repr=False)
 
@@ -137,6 +140,21 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
+class Counterpart:
+    """The same rule in another library: ``name`` is the path of its class or function.
+
+    ``maps`` are pairs of a hyperparameter or option here and what it is there, an argument or an
+    expression in arguments; ``lacks`` are those that it hasn't. All others have the same name.
+    """
+
+    library: str
+    name: str
+    maps: tuple[tuple[str, str], ...] = ()
+    lacks: tuple[str, ...] = ()
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Spec:
     """An optimizer. ``path`` is the file as given, with forward slashes.
 
@@ -159,6 +177,7 @@ class Spec:
     update: tuple[Statement, ...]
     constraints: tuple[Constraint, ...]
     conventions: tuple[str, ...]
+    counterparts: tuple[Counterpart, ...]
     digest: str
     path: str = field(compare=False)
     source: Source = field(compare=False, repr=False)

@@ -13,6 +13,7 @@ from solvergen.spec.limits import MAX_NAME
 NAME_PATTERN = r"[A-Za-z][A-Za-z0-9_]*"
 SPEC_NAME_PATTERN = r"[a-z][a-z0-9_]*"
 CLASS_NAME_PATTERN = r"[A-Z][A-Za-z0-9_]*"
+DOTTED_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
 
 PREDECLARED = {
     "param": "the parameter itself",

@@ -21,7 +21,15 @@ from solvergen.spec.document import OTHER_TAG, SpecDocument
 from solvergen.spec.source import Source
 from solvergen.spec.tree import Mapping, Node, Scalar, Sequence, shorten
 
-_MAY_BE_EMPTY = ("references", "conventions", "hyperparameters", "options", "state", "constraints")
+_MAY_BE_EMPTY = (
+    "references",
+    "conventions",
+    "counterparts",
+    "hyperparameters",
+    "options",
+    "state",
+    "constraints",
+)
 
 
 def validate(tree: Node, source: Source) -> tuple[SpecDocument | None, list[Diagnostic]]:

@@ -65,6 +65,7 @@ def spec(
         update=tuple(statements),
         constraints=constraints,
         conventions=(),
+        counterparts=(),
         digest="",
         path="rule.yaml",
         source=Source.of("rule.yaml", ""),

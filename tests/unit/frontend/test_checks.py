@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,11 @@ class TestUse:
         assert codes(analysed(GD, state=(state("m"),))) == ["SG066"]
         assert codes(analysed("param = param - lr*m*grad", state=(state("m"),))) == ["SG067"]
         assert codes(analysed("m = m + grad", GD, state=(state("m"),))) == ["SG068"]
+
+    def test_state_that_is_there_to_be_read(self):
+        average = replace(state("m"), output=True)
+        assert codes(analysed("m = m + grad", GD, state=(average,))) == []
+        assert codes(analysed("x = m + grad", GD, state=(average,)))[:1] == ["SG067"]
 
     def test_a_copy_of_the_parameter_may_stay_as_it_is(self):
         assert (

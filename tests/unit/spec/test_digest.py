@@ -38,6 +38,8 @@ update:
             "summary",
             "class_name: Other\ndescription: Much.\nreference: {title: T}\nconventions: [c]\nsummary",
         ),
+        ("summary", "counterparts: [{library: l, name: l.f, maps: {mu: nu}}]\nsummary"),
+        ("{init: 1}", "{init: 1, output: true}"),
         ("too large", "much too large"),
         ("{default: 0.9}", "{default: 9.0e-1, doc: momentum}"),
         ("min: 0, max: 1", "max: 1.0, min: 0.0"),

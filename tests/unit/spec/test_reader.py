@@ -9,6 +9,7 @@ import pytest
 
 from solvergen.errors import SpecError
 from solvergen.spec.limits import MAX_BYTES, MAX_DIAGNOSTICS
+from solvergen.spec.model import Counterpart
 from solvergen.spec.reader import examine, read_spec, read_specs, spec_files
 from tests.unit.spec.support import MINIMAL, codes, findings, only, read, section, write
 
@@ -28,6 +29,10 @@ reference:
 conventions:
   - One is
     this.
+counterparts:
+  - {library: torch, name: torch.optim.SGD}
+  - {library: optax, name: optax.sgd, maps: {lr: learning_rate, momentum: "1 -  decay"},
+     lacks: [nesterov, decay], note: another   default}
 hyperparameters:
   lr: {default: 1e-3, min: 0, doc: learning  rate}
   momentum: {default: 0, min: 0, below: 1}
@@ -38,7 +43,7 @@ options:
   buffered: {default: momentum != 0}
 state:
   m: {when: buffered}
-  slow: {init: param}
+  slow: {init: param, output: true}
   scale: {init: 1 - momentum, shape: scalar, doc: one a tensor}
   v: {init: 1}
 constraints:
@@ -69,6 +74,12 @@ def test_all_that_a_spec_can_say(tmp_path):
     assert (reference.arxiv, reference.doi) == ("1412.6980", "10.1/x")
     assert (reference.url, reference.note) == ("https://example.org/x", "n")
 
+    torch, optax = spec.counterparts
+    assert torch == Counterpart("torch", "torch.optim.SGD")
+    assert (optax.library, optax.name, optax.note) == ("optax", "optax.sgd", "another default")
+    assert optax.maps == (("lr", "learning_rate"), ("momentum", "1 - decay"))
+    assert optax.lacks == ("nesterov", "decay")
+
     lr, momentum, every = spec.hyperparameters
     assert (lr.name, lr.default, lr.min, lr.max, lr.above, lr.below) == ("lr", 1e-3, 0.0, None, None, None)
     assert (lr.integer, lr.doc) == (False, "learning rate")
@@ -86,6 +97,7 @@ def test_all_that_a_spec_can_say(tmp_path):
     m, slow, scale, v = spec.state
     assert (m.init, m.shape, m.when.text) == (0.0, "param", "buffered")
     assert (slow.copies_param, m.copies_param) == (True, False)
+    assert (slow.output, m.output) == (True, False)
     assert (scale.init.text, scale.is_scalar, scale.when) == ("1 - momentum", True, None)
     assert (v.init, isinstance(v.init, float)) == (1.0, True)
     assert spec.array_state == (m, slow, v)
@@ -111,6 +123,7 @@ def test_what_may_be_left_out(tmp_path):
     assert spec.class_name == "Rule"
     assert spec.description == ""
     assert (spec.references, spec.options, spec.state, spec.constraints, spec.conventions) == ((),) * 5
+    assert spec.counterparts == ()
 
 
 def test_a_section_with_nothing_under_it_is_empty(tmp_path):
@@ -120,11 +133,11 @@ def test_a_section_with_nothing_under_it_is_empty(tmp_path):
 def test_places(tmp_path):
     spec = read(tmp_path, EVERYTHING)
     assert (spec.location.line, spec.location.column) == (1, 7)
-    assert [h.location.line for h in spec.hyperparameters] == [17, 18, 19]
+    assert [h.location.line for h in spec.hyperparameters] == [21, 22, 23]
     assert [h.location.column for h in spec.hyperparameters] == [3, 3, 3]
     folded = spec.update[1].equation
     plus = folded.text.index("+")
-    assert (folded.locate(plus, plus + 1).line, folded.locate(plus, plus + 1).column) == (38, 11)
+    assert (folded.locate(plus, plus + 1).line, folded.locate(plus, plus + 1).column) == (42, 11)
     assert folded.line_of(folded.locate(plus, plus + 1)) == "          + grad"
     assert spec.line_of(spec.options[2].location) == "  buffered: {default: momentum != 0}"
 
