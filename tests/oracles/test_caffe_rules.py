@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.golden.cases import gradients, parameters
+from tests.golden.data import gradients, parameters
 from tests.oracles.caffe_rules import RULES, Weights
 from tests.oracles.comparing import assert_near
 from tests.support.shipped import CLASSES, HOST_BACKENDS

@@ -1,0 +1,50 @@
+"""Optimizers against their rules as written out in ``by_hand/``, step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.golden import cases
+from tests.golden.case import Case
+from tests.golden.data import STEPS, gradients, parameters
+from tests.oracles import by_hand
+from tests.oracles.comparing import assert_near
+from tests.support.shipped import CLASSES, HOST_BACKENDS
+
+
+def cases_of(name: str) -> tuple[Case, ...]:
+    golden = cases.of(name).CASES if name in cases.NAMES else ()
+    return (*golden, *getattr(by_hand.of(name), "CASES", ()))
+
+
+ALL = [(name, index) for name in by_hand.NAMES for index in range(len(cases_of(name)))]
+
+
+@pytest.mark.parametrize("backend", HOST_BACKENDS)
+@pytest.mark.parametrize(("name", "index"), ALL, ids=[f"{n}-{cases_of(n)[i].id}" for n, i in ALL])
+def test_follows_the_paper(name: str, index: int, backend: str) -> None:
+    rule, case = by_hand.of(name), cases_of(name)[index]
+    found = parameters()
+    optimizer = CLASSES[name](found, backend=backend, **case.at(1), **case.options)
+    options = optimizer.options
+    expected = parameters()
+    states = {n: rule.start(np.array(w), **case.at(1), **options) for n, w in expected.items()}
+    counts = dict.fromkeys(expected, 0)
+    active = optimizer.definition.active_state(**options)
+    for step in range(1, STEPS + 1):
+        now = case.at(step)
+        for hyperparameter, value in now.items():
+            setattr(optimizer, hyperparameter, value)
+        assert optimizer.step(gradients(step))
+        for tensor, g in gradients(step).items():
+            if g is not None:
+                counts[tensor] += 1
+                w = np.array(expected[tensor])
+                new = rule.step(w, np.array(g), states[tensor], counts[tensor], **now, **options)
+                expected[tensor] = np.asarray(new)
+            assert_near(found[tensor], expected[tensor], f"{tensor} after step {step}")
+            for state in set(states[tensor]) & set(active):
+                assert_near(
+                    optimizer.state[state][tensor], states[tensor][state], f"{state} of {tensor} at {step}"
+                )
