@@ -44,7 +44,7 @@ def run_torch(
     constant: Mapping[str, Any] | None = None,
     values_at: Callable[[int], Values] | None = None,
 ) -> Run:
-    """``case`` by an optimizer with torch's interface: one group, tensors without a gradient left out.
+    """``case`` by optimizers with torch's interface, one for each tensor, since some count by the group.
 
     ``rename`` makes the group's settings of our hyperparameters, ``constant`` are further arguments.
     ``states``: state of the spec -> theirs (or their common names). torch's default type is float64
@@ -60,20 +60,21 @@ def run_torch(
     try:
         tensors = {n: torch.from_numpy(np.array(p)).requires_grad_() for n, p in parameters().items()}
         settings = {**rename(at(1)), **(case.options if constant is None else constant)}
-        optimizer = make(list(tensors.values()), **settings)
+        optimizers = {name: make([tensor], **settings) for name, tensor in tensors.items()}
         recorded = []
         for step in range(1, STEPS + 1):
-            optimizer.param_groups[0].update(rename(at(step)))
             for name, gradient in gradients(step).items():
-                tensors[name].grad = None if gradient is None else torch.from_numpy(np.array(gradient))
-            optimizer.step()
+                optimizers[name].param_groups[0].update(rename(at(step)))
+                if gradient is not None:
+                    tensors[name].grad = torch.from_numpy(np.array(gradient))
+                    optimizers[name].step()
             if step in RECORDED:
                 recorded.append(join({n: t.detach().numpy() for n, t in tensors.items()}))
     finally:
         torch.set_default_dtype(before)
     final = {}
     for ours, theirs in of.items():
-        found = {n: optimizer.state[t].get(theirs) for n, t in tensors.items()}
+        found = {n: optimizers[n].state[t].get(theirs) for n, t in tensors.items()}
         if all(value is not None for value in found.values()):
             final[ours] = _row({n: value.detach().numpy() for n, value in found.items()})
     return np.array(recorded), final
