@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import hypothesis
-from hypothesis import HealthCheck, Phase, Verbosity
-
 from solvergen.errors import AgreementError, VerificationError
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.direct import run_directly
 from solvergen.verify.disagreement import Disagreement
+from solvergen.verify.drawing import each_example
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
@@ -20,17 +18,10 @@ from solvergen.verify.machines import machine, why_unavailable
 from solvergen.verify.running import run
 from solvergen.verify.settings import space_of
 from solvergen.verify.shrinking import shrunk
-from solvergen.verify.storage import temporary_storage
-from solvergen.verify.strategies import examples as draw_examples
 from solvergen.verify.trace import first_difference
 
 EXAMPLES = 100
 """How many examples are run unless told otherwise."""
-
-
-BATCH = 10
-"""Examples of one run of Hypothesis. From the eleventh on it mostly varies earlier ones by copying parts of
-them, which suits a search for equal parts; here examples that have nothing in common show more."""
 
 
 def disagreement_on(optimizer: type[Optimizer], backend: Backend, example: Example) -> Disagreement | None:
@@ -74,37 +65,21 @@ def find_disagreement(
     count = 0
     found: Disagreement | None = None
 
-    def examine(example: Example) -> None:
+    def examine(example: Example) -> bool:
         nonlocal count, found
-        if found is not None:
-            return  # what is left of its batch
         count += 1
         if on_example is not None:
             on_example(min(count, examples))
         found = disagreement_on(optimizer, place, example)
+        return found is not None
 
     def examine_again(example: Example) -> Disagreement | None:
         if on_example is not None:
             on_example(min(count, examples))
         return disagreement_on(optimizer, place, example)
 
-    drawn = draw_examples(space, limits or Limits(), dtypes)
-    for batch in range(-(-examples // BATCH)):
-        # The function is made anew for each batch, since it keeps the seed that it was given.
-        test = hypothesis.seed(f"{seed}/{batch}")(hypothesis.given(drawn)(lambda example: examine(example)))
-        test = hypothesis.settings(
-            max_examples=min(BATCH, examples - batch * BATCH),
-            database=None,
-            deadline=None,
-            phases=(Phase.generate,),  # what is found is shrunk as data
-            suppress_health_check=list(HealthCheck),
-            verbosity=Verbosity.quiet,
-        )(test)
-        with temporary_storage():
-            test()
-        if found is not None:
-            return shrunk(found, examine_again, space)
-    return None
+    each_example(space, examine, examples=examples, seed=seed, limits=limits, dtypes=dtypes)
+    return None if found is None else shrunk(found, examine_again, space)
 
 
 def check_agreement(
