@@ -62,6 +62,8 @@ def definition(
         options_of=options_of,
         constraints=constraints,
         active_state=lambda **_: (),
+        buffers_read=lambda **_: (),
+        buffers_written=lambda **_: (),
         initial_state=lambda **_: {},
     )
 
