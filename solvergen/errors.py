@@ -155,6 +155,10 @@ class VerificationError(SolvergenError):
     """verify can't do what it was asked for: no such optimizer or backend, or no choice that is valid."""
 
 
+class ReplayError(VerificationError):
+    """A run can't be written to a file, or what a file holds can't be run again; the text says why."""
+
+
 class StrayWrite(SolvergenError):
     """A step wrote into a gradient, or into memory around its arrays."""
 

@@ -45,6 +45,29 @@ def active_state(*, amsgrad: bool, maximize: bool) -> tuple[str, ...]:
     return (*names,)
 
 
+def buffers_read(*, amsgrad: bool, maximize: bool) -> tuple[str, ...]:
+    """Names of the buffers that a pass over the elements reads, once for each pass that does."""
+    names: list[str] = []
+    names.append("param")
+    names.append("grad")
+    names.append("exp_avg")
+    names.append("exp_avg_sq")
+    if amsgrad:
+        names.append("max_exp_avg_sq")
+    return (*names,)
+
+
+def buffers_written(*, amsgrad: bool, maximize: bool) -> tuple[str, ...]:
+    """Names of the buffers that a pass over the elements writes, once for each pass that does."""
+    names: list[str] = []
+    names.append("param")
+    names.append("exp_avg")
+    names.append("exp_avg_sq")
+    if amsgrad:
+        names.append("max_exp_avg_sq")
+    return (*names,)
+
+
 def initial_state(
     *,
     lr: float,

@@ -23,6 +23,16 @@ def active_state(*, l1: bool) -> tuple[str, ...]:
     return ("history", "history2")
 
 
+def buffers_read(*, l1: bool) -> tuple[str, ...]:
+    """Names of the buffers that a pass over the elements reads, once for each pass that does."""
+    return ("param", "grad", "history", "history2")
+
+
+def buffers_written(*, l1: bool) -> tuple[str, ...]:
+    """Names of the buffers that a pass over the elements writes, once for each pass that does."""
+    return ("param", "history", "history2")
+
+
 def initial_state(
     *,
     lr: float,

@@ -42,5 +42,7 @@ DEFINITION = Definition(
     options_of=scalars.options_of,
     constraints=scalars.constraints,
     active_state=scalars.active_state,
+    buffers_read=scalars.buffers_read,
+    buffers_written=scalars.buffers_written,
     initial_state=scalars.initial_state,
 )

@@ -23,6 +23,16 @@ def active_state() -> tuple[str, ...]:
     return ("exp_avg",)
 
 
+def buffers_read() -> tuple[str, ...]:
+    """Names of the buffers that a pass over the elements reads, once for each pass that does."""
+    return ("param", "grad", "exp_avg")
+
+
+def buffers_written() -> tuple[str, ...]:
+    """Names of the buffers that a pass over the elements writes, once for each pass that does."""
+    return ("param", "exp_avg")
+
+
 def initial_state(*, lr: float, beta1: float, beta2: float, weight_decay: float) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
     return {"exp_avg": 0.0}

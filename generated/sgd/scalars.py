@@ -39,6 +39,25 @@ def active_state(*, use_momentum: bool, nesterov: bool, maximize: bool) -> tuple
     return (*names,)
 
 
+def buffers_read(*, use_momentum: bool, nesterov: bool, maximize: bool) -> tuple[str, ...]:
+    """Names of the buffers that a pass over the elements reads, once for each pass that does."""
+    names: list[str] = []
+    names.append("param")
+    names.append("grad")
+    if use_momentum:
+        names.append("momentum_buffer")
+    return (*names,)
+
+
+def buffers_written(*, use_momentum: bool, nesterov: bool, maximize: bool) -> tuple[str, ...]:
+    """Names of the buffers that a pass over the elements writes, once for each pass that does."""
+    names: list[str] = []
+    names.append("param")
+    if use_momentum:
+        names.append("momentum_buffer")
+    return (*names,)
+
+
 def initial_state(
     *,
     lr: float,

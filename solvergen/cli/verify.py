@@ -12,6 +12,7 @@ import typer
 
 from solvergen.cli import exit_codes, signals, specs
 from solvergen.cli.console import print_json, print_table, progress
+from solvergen.cli.replay import replay
 
 if TYPE_CHECKING:
     from solvergen.verify import Progress, Report
@@ -38,6 +39,27 @@ def verify(
     ] = None,
     examples: Annotated[int, typer.Option("--examples", "-n", min=1, help="Runs to draw for each.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Another seed draws other runs.")] = 0,
+    replay_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay",
+            metavar="FILE",
+            help="Run again what an earlier finding has left in FILE.",
+            parser=specs.folder_or_file,
+            show_default=False,
+        ),
+    ] = None,
+    replays: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay-dir",
+            metavar="DIR",
+            help="Folder for the files that findings leave. Default: $SOLVERGEN_REPLAY_DIR, else one beside "
+            "the compiled kernels.",
+            parser=specs.folder_or_file,
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Hold the backends to the bits of each rule.
@@ -46,17 +68,14 @@ def verify(
     them on each backend and compares parameters and state with the NumPy reference, bit by bit, after each
     step. Exits with 1 if any differ, or if a backend given by --backends can't run here.
     """
-    from solvergen.verify import BACKENDS, verify_all
+    from solvergen.verify import verify_all
 
-    given = DEFAULT_BACKENDS if backends is None else backends
-    asked = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
-    if not asked:
-        raise typer.BadParameter(
-            f"names no backend; there are {', '.join(BACKENDS)}", param_hint="'--backends'"
-        )
-    for name in asked:
-        if name not in BACKENDS:
-            raise specs.unknown("backend", name, BACKENDS, hint="'--backends'")
+    asked = _backends(DEFAULT_BACKENDS if backends is None else backends)
+    if replay_file is not None:
+        if names:
+            raise typer.BadParameter("a replay file says itself which optimizer it is about")
+        replay(replay_file, folder, () if backends is None else asked, as_json)
+        return
     with _optimizers(folder) as found, progress("verifying") as bar:
         chosen = _chosen(found, names or [], specs.folder_or_shipped(folder))
 
@@ -66,13 +85,28 @@ def verify(
             bar(f"{at.optimizer} on {at.backend}", done, at.total * at.examples)
 
         with signals.held() as stop_if_asked:
-            report = verify_all(chosen, asked, examples=examples, seed=seed, progress=tell)
+            report = verify_all(chosen, asked, examples=examples, seed=seed, progress=tell, replays=replays)
     if as_json:
         print_json(report.as_json())
     else:
         _print(report, asked)
     if not report.ok or (backends is not None and not report.complete):
         raise typer.Exit(exit_codes.FINDINGS)
+
+
+def _backends(given: str) -> list[str]:
+    """The backends that a list on the command line names, each once."""
+    from solvergen.verify import BACKENDS
+
+    asked = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    if not asked:
+        raise typer.BadParameter(
+            f"names no backend; there are {', '.join(BACKENDS)}", param_hint="'--backends'"
+        )
+    for name in asked:
+        if name not in BACKENDS:
+            raise specs.unknown("backend", name, BACKENDS, hint="'--backends'")
+    return asked
 
 
 @contextmanager
@@ -98,9 +132,13 @@ def _chosen(optimizers: Optimizers, names: Sequence[str], folder: Path) -> Optim
 
 
 def _print(report: Report, backends: Sequence[str]) -> None:
+    from solvergen.verify.reproducer import how_to_reproduce
+
     for row in report.failures:
-        finding = row.detail if row.disagreement is None else row.disagreement
+        finding: object = row.detail if row.disagreement is None else row.disagreement
         print(f"{row.optimizer} on {row.backend}:\n{finding}\n", file=sys.stderr)
+        if row.disagreement is not None:
+            print(f"{how_to_reproduce(row.disagreement, row.replay)}\n", file=sys.stderr)
     if not sys.stdout.isatty():
         rows = [
             (

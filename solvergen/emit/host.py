@@ -58,6 +58,7 @@ def host_text(unit: Unit) -> str:
         _options_of(unit, hyperparameters, printer),
         _constraints(unit, hyperparameters + options, printer),
         _active_state(unit, options, other),
+        *_accesses(unit, options, other),
         _initial_state(unit, hyperparameters + options, printer, other[INITIAL]),
         _scalars(unit, hyperparameters + options, printer, other),
     )
@@ -102,22 +103,52 @@ def _constraints(unit: Unit, parameters: list[str], printer: PythonPrinter) -> F
 
 
 def _active_state(unit: Unit, options: list[str], local: Mapping[str, str]) -> FunctionContext:
-    names = local["names"]
     states = [unit.typed.symbol(s.name) for s in unit.spec.state]
-    always = [s.name for s in states if s.guard.is_always]
-    if len(always) == len(states):
-        body = [f"    return {tuple_text(string(name) for name in always)}"]
+    return _names_under_options(
+        "active_state",
+        "Names of the states that exist under these options.",
+        [(s.name, s.guard) for s in states],
+        options,
+        local["names"],
+    )
+
+
+def _accesses(unit: Unit, options: list[str], local: Mapping[str, str]) -> tuple[FunctionContext, ...]:
+    """Which buffers the passes read and write, so that speed can be held against what must be moved."""
+    sweeps = unit.schedule.passes
+    return (
+        _names_under_options(
+            "buffers_read",
+            "Names of the buffers that a pass over the elements reads, once for each pass that does.",
+            [(load.buffer, load.guard) for sweep in sweeps for load in sweep.loads],
+            options,
+            local["names"],
+        ),
+        _names_under_options(
+            "buffers_written",
+            "Names of the buffers that a pass over the elements writes, once for each pass that does.",
+            [(store.buffer, store.guard) for sweep in sweeps for store in sweep.stores],
+            options,
+            local["names"],
+        ),
+    )
+
+
+def _names_under_options(
+    function: str, doc: str, guarded: list[tuple[str, Guard]], options: list[str], names: str
+) -> FunctionContext:
+    """A function of the options that returns the names whose guards hold."""
+    if all(guard.is_always for _, guard in guarded):
+        body = [f"    return {tuple_text(string(name) for name, _ in guarded)}"]
     else:
-        pairs = [(s.guard, f'{names}.append("{s.name}")') for s in states]
+        pairs = [(guard, f'{names}.append("{name}")') for name, guard in guarded]
         body = [
             f"    {names}: list[str] = []",
             *guarded_lines(pairs, lambda g: g.text(), "    "),
             f"    return (*{names},)",
         ]
     return FunctionContext(
-        tuple(signature("active_state", _keywords(options), "tuple[str, ...]")),
-        "Names of the states that exist under these options.",
-        tuple(body),
+        tuple(signature(function, _keywords(options), "tuple[str, ...]")), doc, tuple(body)
     )
 
 

@@ -67,6 +67,8 @@ class Definition:
     ``options_of(**hyperparameters)``: the derived options, {} if there are none.
     ``constraints(**hyperparameters, **options)``: None, or what is wrong.
     ``active_state(**options)``: names of the states that exist, in the order of ``state``.
+    ``buffers_read(**options)``, ``buffers_written(**options)``: names of the buffers (``param``, ``grad``,
+    array states) that an update reads and writes, once for each pass over the elements.
     ``initial_state(**hyperparameters, **options)``: name to number or ``"param"``, for all states.
     ``scalars(**hyperparameters, **options, t=, **scalar_states)``: a row of the table in float64, and
     the new values of the scalar states.
@@ -90,6 +92,8 @@ class Definition:
     options_of: Callable[..., dict[str, bool]]
     constraints: Callable[..., str | None]
     active_state: Callable[..., tuple[str, ...]]
+    buffers_read: Callable[..., tuple[str, ...]]
+    buffers_written: Callable[..., tuple[str, ...]]
     initial_state: Callable[..., dict[str, Initial]]
 
     @cached_property

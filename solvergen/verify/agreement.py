@@ -5,48 +5,60 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import hypothesis
-from hypothesis import HealthCheck, Phase, Verbosity
-
 from solvergen.errors import AgreementError, VerificationError
 from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.definition import Definition
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.direct import run_directly
 from solvergen.verify.disagreement import Disagreement
+from solvergen.verify.drawing import each_example
 from solvergen.verify.dtypes import PAIRS
+from solvergen.verify.equation import Equation, equation_of
 from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
 from solvergen.verify.machines import machine, why_unavailable
+from solvergen.verify.reproducer import how_to_reproduce
 from solvergen.verify.running import run
-from solvergen.verify.settings import space_of
+from solvergen.verify.settings import Space, space_of
 from solvergen.verify.shrinking import shrunk
-from solvergen.verify.storage import temporary_storage
-from solvergen.verify.strategies import examples as draw_examples
-from solvergen.verify.trace import first_difference
+from solvergen.verify.trace import Difference, first_difference
 
 EXAMPLES = 100
 """How many examples are run unless told otherwise."""
 
 
-BATCH = 10
-"""Examples of one run of Hypothesis. From the eleventh on it mostly varies earlier ones by copying parts of
-them, which suits a search for equal parts; here examples that have nothing in common show more."""
+def disagreement_on(
+    optimizer: type[Optimizer], backend: str | Backend, example: Example
+) -> Disagreement | None:
+    """Run one example and compare it, step by step, with the rule called directly.
 
-
-def disagreement_on(optimizer: type[Optimizer], backend: Backend, example: Example) -> Disagreement | None:
-    """Run one example and compare it, step by step, with the rule called directly."""
-    definition = optimizer.definition
+    ``example`` must be one that the optimizer accepts. None if all bits are the same. Raises
+    ``BackendUnavailable`` if the backend can't work here.
+    """
+    definition, place = optimizer.definition, machine(backend)
 
     def finding(**what: Any) -> Disagreement:
-        return Disagreement(definition.class_name, definition.spec, backend.name, example, **what)
+        return Disagreement(definition, optimizer.__module__, place.name, example, **what)
 
     expected = run_directly(definition, example)
     try:
-        found = run(optimizer, backend, example)
+        found = run(optimizer, place, example)
     except Exception as error:  # whatever it is, the rule has a result and the backend none
         return finding(error=f"{type(error).__name__}: {error}")
     difference = first_difference(expected, found)
-    return None if difference is None else finding(difference=difference)
+    if difference is None:
+        return None
+    return finding(difference=difference, equation=_equation(definition, example, difference))
+
+
+def _equation(definition: Definition, example: Example, difference: Difference) -> Equation | None:
+    """The equation that a buffer's value after a step comes from."""
+    tensor = next((t for t in example.tensors if t.name == difference.tensor), None)
+    if tensor is None or difference.step == 0:
+        return None
+    setting = example.groups[tensor.group].options
+    options = Space(definition, ()).resolved(setting, example.steps[0].hyperparameters[tensor.group])
+    return equation_of(definition, difference.buffer, options)
 
 
 def find_disagreement(
@@ -74,37 +86,21 @@ def find_disagreement(
     count = 0
     found: Disagreement | None = None
 
-    def examine(example: Example) -> None:
+    def examine(example: Example) -> bool:
         nonlocal count, found
-        if found is not None:
-            return  # what is left of its batch
         count += 1
         if on_example is not None:
             on_example(min(count, examples))
         found = disagreement_on(optimizer, place, example)
+        return found is not None
 
     def examine_again(example: Example) -> Disagreement | None:
         if on_example is not None:
             on_example(min(count, examples))
         return disagreement_on(optimizer, place, example)
 
-    drawn = draw_examples(space, limits or Limits(), dtypes)
-    for batch in range(-(-examples // BATCH)):
-        # The function is made anew for each batch, since it keeps the seed that it was given.
-        test = hypothesis.seed(f"{seed}/{batch}")(hypothesis.given(drawn)(lambda example: examine(example)))
-        test = hypothesis.settings(
-            max_examples=min(BATCH, examples - batch * BATCH),
-            database=None,
-            deadline=None,
-            phases=(Phase.generate,),  # what is found is shrunk as data
-            suppress_health_check=list(HealthCheck),
-            verbosity=Verbosity.quiet,
-        )(test)
-        with temporary_storage():
-            test()
-        if found is not None:
-            return shrunk(found, examine_again, space)
-    return None
+    each_example(space, examine, examples=examples, seed=seed, limits=limits, dtypes=dtypes)
+    return None if found is None else shrunk(found, examine_again, space)
 
 
 def check_agreement(
@@ -124,9 +120,9 @@ def check_agreement(
         def test_backends_agree():
             check_agreement(MyOptimizer, backends=("numpy", "cpu"), examples=200)
 
-    Raises ``AgreementError``, an ``AssertionError`` too, with the smallest example that was found, and
-    ``VerificationError`` if a backend can't be used here, the optimizer can't be made, or the arguments
-    aren't an optimizer class and backends.
+    Raises ``AgreementError``, an ``AssertionError`` too, with the smallest example that was found, code to
+    run it again and the path of a replay file; and ``VerificationError`` if a backend can't be used here,
+    the optimizer can't be made, or the arguments aren't an optimizer class and backends.
     """
     __tracebackhide__ = True  # pytest shows the finding, and not how it was found
     if not (isinstance(optimizer, type) and issubclass(optimizer, Optimizer)):
@@ -148,4 +144,4 @@ def check_agreement(
             optimizer, backend, examples=examples, seed=seed, limits=limits, dtypes=dtypes
         )
         if found is not None:
-            raise AgreementError(found.describe(), found)
+            raise AgreementError(f"{found.describe()}\n\n{how_to_reproduce(found)}", found)

@@ -63,7 +63,11 @@ def built_from(specs: Sequence[str | os.PathLike[str]]) -> Iterator[Optimizers]:
     # Only here, so that verifying a package needs nothing of the compile half.
     from solvergen import compiler
 
-    with imported(compiler.build(specs).artifacts) as optimizers:
+    built = compiler.build(specs)
+    # The specs' own texts go along, under the names by which generated text knows them: a replay file
+    # holds the text of its spec.
+    texts = {unit.source: Path(unit.spec.path).read_text(encoding="utf-8-sig") for unit in built.units}
+    with imported({**texts, **built.artifacts}) as optimizers:
         yield optimizers
 
 

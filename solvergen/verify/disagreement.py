@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from solvergen.runtime.definition import Definition
 from solvergen.verify.bits import hexadecimal, show
+from solvergen.verify.equation import Equation
 from solvergen.verify.example import Example, Tensor
 from solvergen.verify.trace import Difference
 
@@ -18,18 +20,30 @@ ELEMENTS_SHOWN = 12
 
 @dataclass(frozen=True, eq=False)
 class Disagreement:
-    """Where ``backend`` first leaves the rule of ``optimizer`` on ``example``.
+    """Where ``backend`` first leaves the rule of ``definition`` on ``example``.
 
-    Exactly one of ``difference`` and ``error`` is there: an ``error`` is what the backend raised where
-    the rule has a result.
+    ``module`` is the one of the optimizer's class. Exactly one of ``difference`` and ``error`` is there: an
+    ``error`` is what the backend raised where the rule has a result. ``equation`` is the last one that
+    assigns the buffer of the difference, if that is one of the rule's.
     """
 
-    optimizer: str
-    spec: str
+    definition: Definition
+    module: str
     backend: str
     example: Example
     difference: Difference | None = None
     error: str | None = None
+    equation: Equation | None = None
+
+    @property
+    def optimizer(self) -> str:
+        """Name of the optimizer's class."""
+        return self.definition.class_name
+
+    @property
+    def spec(self) -> str:
+        """Path of its spec, as it was given to the compiler."""
+        return self.definition.spec
 
     @property
     def headline(self) -> str:
@@ -88,6 +102,8 @@ class Disagreement:
             f"  expected  {_number(d.expected)}",
             f"  found     {_number(d.found)}{self._distance}",
         ]
+        if self.equation is not None:
+            lines.append(f"  equation  {self.equation}")
         if d.count > 1:
             lines.append(f"  {d.count} of {d.size} elements of this buffer differ")
         return lines
@@ -139,7 +155,7 @@ class Disagreement:
 
     def as_json(self) -> dict[str, Any]:
         """The finding as plain data, without the arrays."""
-        d = self.difference
+        d, equation = self.difference, self.equation
         return {
             "headline": self.headline,
             "report": self.describe(),
@@ -153,9 +169,12 @@ class Disagreement:
                 "index": None if d.index is None else list(d.index),
                 "expected": _plain(d.expected),
                 "found": _plain(d.found),
+                "expected_hex": hexadecimal(d.expected) if _is_number(d.expected) else None,
+                "found_hex": hexadecimal(d.found) if _is_number(d.found) else None,
                 "ulps": d.ulps,
                 "count": d.count,
                 "size": d.size,
+                "equation": None if equation is None else {"text": equation.text, "place": equation.place},
             },
         }
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from solvergen.errors import BackendUnavailable, SolvergenError
+from solvergen.errors import BackendUnavailable, ReplayError, SolvergenError
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.agreement import EXAMPLES, find_disagreement
 from solvergen.verify.collect import Optimizers
+from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.machines import NAMES, machine
+from solvergen.verify.replay_file import write_replay
 from solvergen.verify.report import Report, Row
 
 
@@ -38,12 +42,13 @@ def verify_all(
     examples: int = EXAMPLES,
     seed: int = 0,
     progress: Callable[[Progress], None] = lambda progress: None,
+    replays: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Hold every optimizer on every backend to the bits of its rule.
 
     ``optimizers``: classes by name (``shipped``, ``optimizers_in``, ``built_from``). Never stops at a
-    failure; a backend that doesn't work here is a row that says why. Raises ``VerificationError`` for a
-    backend that there isn't.
+    failure; a backend that doesn't work here is a row that says why. ``replays``: the folder for files
+    that hold what fails (``write_replay``). Raises ``VerificationError`` for a backend that there isn't.
     """
     usable = [_usable(backend) for backend in backends]
     total = len(optimizers) * len(usable)
@@ -64,6 +69,8 @@ def verify_all(
                 row = Row(name, backend_name, "not run", detail=reason)
             else:
                 row = _row(name, optimizer, backend, examples, seed, tell)
+                if row.disagreement is not None:
+                    row = replace(row, replay=_kept(row.disagreement, replays))
             rows.append(row)
             tell(row.examples, row)
     return Report(tuple(rows))
@@ -77,6 +84,14 @@ def _usable(backend: str | Backend) -> tuple[str, Backend | None, str]:
         assert isinstance(backend, str)
         return backend, None, str(reason)
     return found.name, found, ""
+
+
+def _kept(finding: Disagreement, folder: str | os.PathLike[str] | None) -> Path | ReplayError:
+    """The file into which a finding was written, or what kept it from being written."""
+    try:
+        return write_replay(finding, folder)
+    except ReplayError as problem:
+        return problem
 
 
 def _row(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from solvergen.errors import ReplayError
 from solvergen.verify.disagreement import Disagreement
 
 Outcome = Literal["passed", "failed", "not run"]
@@ -15,7 +17,8 @@ class Row:
     """One optimizer on one backend.
 
     ``examples``: how many were run. ``detail``: empty if passed, one line if not. ``disagreement`` is
-    there if failed, and prints as the whole finding.
+    there if failed, and prints as the whole finding. ``replay``: the file that holds its run, or why there
+    is none.
     """
 
     optimizer: str
@@ -25,6 +28,7 @@ class Row:
     seconds: float = 0.0
     detail: str = ""
     disagreement: Disagreement | None = None
+    replay: Path | ReplayError | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,7 @@ class Report:
                     "seconds": round(row.seconds, 3),
                     "detail": row.detail,
                     "disagreement": None if row.disagreement is None else row.disagreement.as_json(),
+                    "replay": str(row.replay) if isinstance(row.replay, Path) else None,
                 }
                 for row in self.rows
             ],

@@ -16,9 +16,10 @@ from solvergen.runtime.ptx.types import Type
 class Place:
     """Where an instruction stands.
 
-    ``line``: in the PTX text, from 1. ``source``: in the CUDA text, from the nearest ``.loc`` before it in
-    its basic block; 0 where none says. Of a ``.loc`` with ``inlined_at``, the innermost function's line, and
-    ``inlined_at`` is the line of the outermost call (0 if nothing was inlined).
+    ``line``: in the PTX text, from 1. ``text``: the instruction alone, on one line. ``source``: its line in
+    the CUDA text, by the nearest ``.loc`` before it, labels between or not; 0 where none says. Of a ``.loc``
+    with ``inlined_at``, the innermost function's line, and ``inlined_at`` is the line of the outermost call
+    (0 if nothing was inlined).
     """
 
     line: int
@@ -29,7 +30,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A declared register. ``slot`` is its index in ``Kernel.registers``."""
+    """A declared register that some instruction names. ``slot`` is its index in ``Kernel.registers``."""
 
     name: str
     type: Type
@@ -141,7 +142,8 @@ class Parameter:
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A variable in memory. ``space``: shared, local, global or const. ``nbytes`` 0: extern, as large as the
-    launch says. ``initial``: its bytes, None where it has none."""
+    launch says. ``initial``: its bytes, all of them, zeros where the text gives global or constant variables
+    none; None for shared and local ones, which begin without a value."""
 
     name: str
     space: str
@@ -152,8 +154,13 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """An entry. ``labels``: index into ``instructions`` of what each label stands before (the number of
-    instructions for one at the end). ``max_threads``: ``.maxntid`` or None."""
+    """An entry.
+
+    ``registers``: in the order in which instructions first name them; two may have one name, of scopes apart.
+    ``labels``: index into ``instructions`` of what each label stands before (the number of instructions for
+    one at the end). ``max_threads``: ``.maxntid`` or None; ``required_threads``: ``.reqntid``, the size that
+    every block of a launch must have, or None.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -162,6 +169,7 @@ class Kernel:
     instructions: tuple[Instruction, ...]
     labels: Mapping[str, int]
     max_threads: tuple[int, int, int] | None
+    required_threads: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,8 @@ def definition(**changes: Any) -> Definition:
         "options_of": unused,
         "constraints": constraints,
         "active_state": active_state,
+        "buffers_read": unused,
+        "buffers_written": unused,
         "initial_state": unused,
     }
     return Definition(**{**values, **changes})

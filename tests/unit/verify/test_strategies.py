@@ -16,7 +16,7 @@ from solvergen.errors import VerificationError
 from solvergen.runtime.definition import Definition, Hyperparameter, Option
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.groups import is_allowed
-from solvergen.verify.agreement import BATCH
+from solvergen.verify.drawing import BATCH
 from solvergen.verify.dtypes import LAYOUTS, PAIRS
 from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
@@ -62,6 +62,8 @@ def definition(
         options_of=options_of,
         constraints=constraints,
         active_state=lambda **_: (),
+        buffers_read=lambda **_: (),
+        buffers_written=lambda **_: (),
         initial_state=lambda **_: {},
     )
 

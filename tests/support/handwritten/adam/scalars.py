@@ -32,6 +32,16 @@ def active_state(*, amsgrad: bool, maximize: bool) -> tuple[str, ...]:
     return ("m", "v")
 
 
+def buffers_read(*, amsgrad: bool, maximize: bool) -> tuple[str, ...]:
+    """Names of the buffers that an update reads."""
+    return ("param", "grad", "m", "v", "v_max") if amsgrad else ("param", "grad", "m", "v")
+
+
+def buffers_written(*, amsgrad: bool, maximize: bool) -> tuple[str, ...]:
+    """Names of the buffers that an update writes."""
+    return ("param", "m", "v", "v_max") if amsgrad else ("param", "m", "v")
+
+
 def initial_state(
     *,
     lr: float,

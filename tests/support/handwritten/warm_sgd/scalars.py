@@ -36,6 +36,16 @@ def active_state(*, momentum_buffer: bool, nesterov: bool) -> tuple[str, ...]:
     return ("start", "mu_product")
 
 
+def buffers_read(*, momentum_buffer: bool, nesterov: bool) -> tuple[str, ...]:
+    """Names of the buffers that an update reads."""
+    return ("param", "grad", "buf", "start") if momentum_buffer else ("param", "grad", "start")
+
+
+def buffers_written(*, momentum_buffer: bool, nesterov: bool) -> tuple[str, ...]:
+    """Names of the buffers that an update writes."""
+    return ("param", "buf") if momentum_buffer else ("param",)
+
+
 def initial_state(
     *,
     lr: float,
