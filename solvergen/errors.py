@@ -159,6 +159,10 @@ class ReplayError(VerificationError):
     """A run can't be written to a file, or what a file holds can't be run again; the text says why."""
 
 
+class BenchmarkError(SolvergenError):
+    """A benchmark can't be run as it was asked for, or one of its contenders can't; the text says why."""
+
+
 class StrayWrite(SolvergenError):
     """A step wrote into a gradient, or into memory around its arrays."""
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from solvergen.cli import build, check, exit_codes, listing, new, schema, show, snapshot, verify
+from solvergen.cli import bench, build, check, exit_codes, listing, new, schema, show, snapshot, verify
 from solvergen.cli.console import print_error, print_json_error
 from solvergen.errors import CompilerBug, Diagnostic, SolvergenError, SpecError
 
@@ -44,6 +44,7 @@ app.command("show")(show.show)
 app.command("list")(listing.list_optimizers)
 app.command("new")(new.new)
 app.command("verify")(verify.verify)
+app.command("bench")(bench.bench)
 app.command("schema")(schema.schema)
 app.add_typer(snapshot.app, name="snapshot")
 

@@ -1,0 +1,127 @@
+"""The same rule in torch and optax, made from what the spec says of its counterparts."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from solvergen.bench.contenders import Draw
+from solvergen.bench.timing import Contender
+from solvergen.errors import BenchmarkError
+from solvergen.spec.model import Counterpart
+
+_ARGUMENT = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_MEMBER = re.compile(r"([A-Za-z_]\w*)\[(\d)\]", re.ASCII)
+
+
+def torch_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, threads: int) -> Contender:
+    """An optimizer of torch's with its fused kernel, or as it comes where it has none.
+
+    Raises BenchmarkError if torch isn't installed, hasn't the class, or refuses the values.
+    """
+    torch = _imported("torch")
+    cls = _found(counterpart.name)
+    arguments = arguments_for(counterpart, values, cls)
+    torch.set_num_threads(threads)
+    params = [torch.nn.Parameter(torch.from_numpy(array)) for array in draw()]
+    label = f"torch {counterpart.name.rpartition('.')[2]}"
+    try:
+        optimizer = cls(params, fused=True, **arguments)
+        label += ", fused"
+    except (TypeError, RuntimeError, ValueError):
+        try:
+            optimizer = cls(params, **arguments)
+        except (TypeError, RuntimeError, ValueError) as problem:
+            raise BenchmarkError(f"{counterpart.name} refuses these values: {problem}") from problem
+
+    def receive(gradients: list[Any]) -> None:
+        for param, gradient in zip(params, gradients, strict=True):
+            param.grad = torch.from_numpy(gradient)
+
+    return Contender(label, lambda _: optimizer.step(), receive)
+
+
+def optax_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, threads: int) -> Contender:
+    """A transformation of optax's, update and application in one jitted function that takes over the memory.
+
+    JAX chooses its threads itself. Raises BenchmarkError if optax isn't installed, or refuses the values.
+    """
+    optax, jax = _imported("optax"), _imported("jax")
+    make = _found(counterpart.name)
+    try:
+        rule = make(**arguments_for(counterpart, values, make))
+    except (TypeError, ValueError) as problem:
+        raise BenchmarkError(f"{counterpart.name} refuses these values: {problem}") from problem
+    params = [jax.device_put(array) for array in draw()]
+    state = rule.init(params)
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def update(params: Any, state: Any, gradients: Any) -> Any:
+        updates, state = rule.update(gradients, state, params)
+        return optax.apply_updates(params, updates), state
+
+    held = [params, state]
+
+    def step(gradients: Any) -> None:
+        held[:] = update(held[0], held[1], gradients)
+        jax.block_until_ready(held[0])
+
+    return Contender(
+        f"optax {counterpart.name.rpartition('.')[2]}, jitted",
+        step,
+        lambda gradients: jax.block_until_ready([jax.device_put(gradient) for gradient in gradients]),
+    )
+
+
+PEERS: Mapping[str, Callable[[Counterpart, Mapping[str, Any], Draw, int], Contender]] = {
+    "torch": torch_peer,
+    "optax": optax_peer,
+}
+"""Libraries that can be timed, by the name that specs give them."""
+
+
+def arguments_for(
+    counterpart: Counterpart, values: Mapping[str, Any], callee: Callable[..., Any]
+) -> dict[str, Any]:
+    """What to call the counterpart with, so that it runs with our ``values``.
+
+    What it lacks, and what it has only as part of an expression, stays at its own default.
+    """
+    maps = dict(counterpart.maps)
+    known = inspect.signature(callee).parameters
+    arguments: dict[str, Any] = {}
+    members: dict[str, dict[int, Any]] = {}
+    for name, value in values.items():
+        target = maps.get(name, name)
+        if name in counterpart.lacks:
+            continue
+        if member := _MEMBER.fullmatch(target):
+            members.setdefault(member[1], {})[int(member[2])] = value
+        elif _ARGUMENT.fullmatch(target) and target in known:
+            arguments[target] = value
+    for name, parts in members.items():
+        default = known[name].default if name in known else ()
+        # A tuple of another length than the default's is all ours.
+        kept = default if isinstance(default, tuple) and max(parts) < len(default) else sorted(parts)
+        arguments[name] = tuple(parts.get(index, value) for index, value in enumerate(kept))
+    return arguments
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as problem:
+        raise BenchmarkError(f"{name} isn't installed ({problem})") from problem
+
+
+def _found(path: str) -> Any:
+    """The object that a dotted path names."""
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as problem:
+        raise BenchmarkError(f"there is no {path} in what is installed ({problem})") from problem

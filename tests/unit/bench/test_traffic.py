@@ -1,0 +1,61 @@
+"""The limit moves what the rule must move, as wide as it can, and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from generated import SGD, Adam
+from solvergen.bench.contenders import traffic_limit
+from solvergen.bench.traffic import bytes_per_element, traffic_text
+from solvergen.runtime import native
+from solvergen.runtime.native.inspection import assembly
+
+NO_COMPILER = native.available()
+needs_compiler = pytest.mark.skipif(NO_COMPILER is not None, reason=str(NO_COMPILER))
+
+PACKED_ADDITION = re.compile(r"^\s+(?:v?padd[wdq]\s|add\s+v\d+\.)", re.MULTILINE)
+
+ADAM = {"amsgrad": False, "maximize": False}
+AMSGRAD = {**ADAM, "amsgrad": True}
+PLAIN = {"use_momentum": False, "nesterov": False, "maximize": False}
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "options", "dtypes", "expected"),
+    [
+        (Adam, ADAM, ("float32", "float32"), 7 * 4),  # reads four, writes three
+        (Adam, AMSGRAD, ("float32", "float32"), 9 * 4),
+        (Adam, ADAM, ("float64", "float64"), 7 * 8),
+        (Adam, ADAM, ("bfloat16", "bfloat16"), 3 * 2 + 4 * 4),  # states are float32
+        (Adam, ADAM, ("float32", "float16"), 6 * 4 + 2),
+        (SGD, PLAIN, ("float32", "float32"), 3 * 4),
+    ],
+)
+def test_bytes(optimizer, options, dtypes, expected):
+    assert bytes_per_element(optimizer.definition, options, *dtypes) == expected
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(("optimizer", "options"), [(Adam, AMSGRAD), (SGD, PLAIN)])
+def test_its_loop_is_vectorised(optimizer, options, dtype):
+    text = traffic_text(optimizer.definition, options, dtype, dtype)
+    assert PACKED_ADDITION.search(assembly(text))
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_it_touches_every_buffer_of_the_rule_once(dtype):
+    params = [np.zeros(n, dtype) for n in (5, 40_000)]
+    limit = traffic_limit(Adam, ADAM, lambda: params)
+    ones = [np.ones(p.size, f"u{p.itemsize}").view(dtype) for p in params]
+    for _ in range(3):
+        limit.receive(ones)
+        limit.step(None)
+    # Each launch adds the gradient's bits, as integers, to all that the rule writes.
+    for param in params:
+        assert (param.view(f"u{param.itemsize}") == 3).all()
+    assert all((gradient.view(f"u{gradient.itemsize}") == 1).all() for gradient in ones)
