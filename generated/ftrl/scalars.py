@@ -34,7 +34,7 @@ def constraints(
     square_root: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
-    if square_root and not lr_power == -0.5:
+    if square_root and lr_power != -0.5:
         return "this optimizer takes square roots; for an lr_power other than -0.5 make it with square_root=False"
     return None
 

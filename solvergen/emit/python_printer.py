@@ -9,7 +9,7 @@ helpers of the runtime, and the printer collects which ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from solvergen.emit.number import python_number
 from solvergen.errors import CompilerBug
@@ -30,6 +30,7 @@ from solvergen.ir.nodes import (
 
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARISON, _BIT_OR, _BIT_AND, _SUM, _PRODUCT, _UNARY, _ATOM = range(11)
 _BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
+_OPPOSITE = {"==": "!=", "!=": "=="}
 _HELPERS = {
     "sqrt": "sqrt",
     "abs": "absolute",
@@ -93,6 +94,8 @@ class PythonPrinter:
             case Unary(op="not"):
                 if e.type is not None and e.type.is_element:
                     return f"~{self._at_least(e.operand, _ATOM)}", _UNARY
+                if isinstance(e.operand, Compare) and e.operand.op in _OPPOSITE:  # exact, also for NaN
+                    return self._print(replace(e.operand, op=_OPPOSITE[e.operand.op]))
                 return f"not {self._at_least(e.operand, _NOT)}", _NOT
             case Binary():
                 return self._binary(e)

@@ -83,6 +83,8 @@ def test_elements(tmp_path, written, c, python):
         ("min(t, 3)*lr", "minimum(t, 3.0) * lr"),
         ("where(t == 1, lr, b)", "lr if t == 1 else b"),
         ("1 + where(t == 1 and not lr > 2, lr, b)", "1 + (lr if t == 1 and not lr > 2 else b)"),
+        ("where(not (t == 1), lr, b)", "lr if t != 1 else b"),
+        ("where(not t != 1 and not not t < 2, lr, b)", "lr if t == 1 and not not t < 2 else b"),
         ("10**20*lr", "power(10.0, 20) * lr"),
         ("9007199254740993*lr", "9007199254740992.0 * lr"),
     ],
