@@ -32,11 +32,11 @@ import builtins as _builtins
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .adopt import ADOPT as ADOPT
-    from .ademamix import AdEMAMix as AdEMAMix
     from .adabelief import AdaBelief as AdaBelief
     from .adam import Adam as Adam
     from .adan import Adan as Adan
+    from .ademamix import AdEMAMix as AdEMAMix
+    from .adopt import ADOPT as ADOPT
     from .aggmo import AggMo as AggMo
     from .caffe_adadelta import CaffeAdaDelta as CaffeAdaDelta
     from .caffe_adagrad import CaffeAdaGrad as CaffeAdaGrad

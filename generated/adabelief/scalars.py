@@ -35,7 +35,7 @@ def constraints(
     decoupled_weight_decay: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
-    if not not (amsgrad and rectify):
+    if amsgrad and rectify:
         return "amsgrad and rectify exclude each other"
     return None
 

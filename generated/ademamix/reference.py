@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from solvergen.runtime.reference_math import divide, power, sqrt
+
 from .._functions import exp, log
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from solvergen.runtime.definition import Initial
 from solvergen.runtime.scalars import divide, power, sqrt
+
 from .._functions import exp, log
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from solvergen.runtime.reference_math import clip, maximum, power, sqrt
+
 from .._functions import general_power
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from solvergen.runtime.reference_math import absolute, divide, power, sqrt
+
 from .._functions import exp
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from solvergen.runtime.reference_math import absolute, power, sign, sqrt, where
+
 from .._functions import general_power
 
 

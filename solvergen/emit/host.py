@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from solvergen.emit.body import guarded_lines
 from solvergen.emit.identifiers import aliases
-from solvergen.emit.imports import import_line
+from solvergen.emit.imports import import_line, import_lines
 from solvergen.emit.number import python_number
 from solvergen.emit.prose import signature, string, tuple_text
 from solvergen.emit.python_printer import OF_THE_LIBRARY, PythonPrinter
@@ -62,12 +62,14 @@ def host_text(unit: Unit) -> str:
         _initial_state(unit, hyperparameters + options, printer, other[INITIAL]),
         _scalars(unit, hyperparameters + options, printer, other),
     )
-    imports = (
-        import_line("solvergen.runtime.definition", (INITIAL,), other),
-        import_line("solvergen.runtime.scalars", printer.helpers, other),
-        import_line(".._functions", printer.functions, other),
+    imports = import_lines(
+        (
+            import_line("solvergen.runtime.definition", (INITIAL,), other),
+            import_line("solvergen.runtime.scalars", printer.helpers, other),
+        ),
+        (import_line(".._functions", printer.functions, other),),
     )
-    context = HostContext(unit.spec.name, unit.source, template, tuple(i for i in imports if i), functions)
+    context = HostContext(unit.spec.name, unit.source, template, imports, functions)
     return render(template, host=context)
 
 
@@ -89,7 +91,7 @@ def _constraints(unit: Unit, parameters: list[str], printer: PythonPrinter) -> F
     body = []
     for constraint in unit.surroundings.constraints:
         type_ = constraint.that.type
-        broken: Expression = Unary("not", constraint.that, type=type_)
+        broken = _opposite(constraint.that)
         if constraint.when is not None:
             broken = Logic("and", constraint.when, broken, type=type_)
         body.append(f"    if {printer.text(broken)}:")
@@ -100,6 +102,12 @@ def _constraints(unit: Unit, parameters: list[str], printer: PythonPrinter) -> F
         "What is wrong with this choice; None if nothing is.",
         tuple(body),
     )
+
+
+def _opposite(condition: Expression) -> Expression:
+    if isinstance(condition, Unary) and condition.op == "not":
+        return condition.operand
+    return Unary("not", condition, type=condition.type)
 
 
 def _active_state(unit: Unit, options: list[str], local: Mapping[str, str]) -> FunctionContext:

@@ -17,3 +17,12 @@ def import_line(module: str, names: Iterable[str], aliases: Mapping[str, str]) -
     if len(line) <= 106:
         return line
     return "\n".join([f"from {module} import (", *(f"    {part}," for part in parts), ")"])
+
+
+def import_lines(*groups: tuple[str, ...]) -> tuple[str, ...]:
+    """Import lines in their groups (standard library, solvergen, the package's own), a blank one between."""
+    lines: list[str] = []
+    for group in groups:
+        used = [line for line in group if line]
+        lines += ["", *used] if lines and used else used
+    return tuple(lines)

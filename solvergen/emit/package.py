@@ -41,6 +41,8 @@ class PackageContext:
     template: str
     optimizers: tuple[tuple[str, str, str], ...]
     """(class, module, summary), sorted by class"""
+    by_module: tuple[tuple[str, str], ...]
+    """(class, module), sorted by module as import lines are"""
 
 
 def class_text(unit: Unit) -> str:
@@ -75,4 +77,5 @@ def package_text(units: Sequence[Unit]) -> str:
             (u.spec.class_name, u.spec.name, in_docstring(" ".join(u.spec.summary.split()))) for u in units
         )
     )
-    return render(template, package=PackageContext(template, optimizers))
+    by_module = tuple(sorted(((c, module) for c, module, _ in optimizers), key=lambda pair: pair[1]))
+    return render(template, package=PackageContext(template, optimizers, by_module))
