@@ -10,7 +10,7 @@ Besides the language's operations the bodies use three that look at a float64's 
 
 ``min max sign clip`` are evaluated in the type of their arguments, the others in float64 (a float32
 is widened, which is exact, and the result rounded once). Accuracy of the float64 results, as the
-tests measure it against mpmath: exp and log within 1 ulp, tanh within 3 ulp; pow(x, y) within
+tests measure it against mpmath: exp, log and cbrt within 1 ulp, tanh within 3 ulp; pow(x, y) within
 2 + 2*abs(y*log(x)) units of 2**-53, relative.
 """
 
@@ -56,6 +56,7 @@ def _series(variable: str, coefficients: list[float]) -> str:
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _EXP_TERMS = [1 / math.factorial(n) for n in range(2, 14)]
 _LOG_TERMS = [2 / (2 * n + 3) for n in range(11)]
+_CBRT_TERMS = [0.6257, 0.4336, -0.0584]  # near the best parabola from 1 to 2; the steps after it make good
 
 _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
     ("min", ("a", "b"), False, "result = where(a < b or a != a, a, b)"),
@@ -108,6 +109,34 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
         exp_minus_one = where(y < {math.log(2) / 2!r}, small, exp(y) - 1)
         positive = exp_minus_one/(exp_minus_one + 2)
         result = where(x > 0, positive, where(x < 0, -positive, x))
+        """,
+    ),
+    # Of the significand times 1, 2 or 4, so that the rest of the exponent is a multiple of 3, the root is from 1
+    # up to 2. A parabola gives it to 1e-3, a step of Halley's to 5e-10; that is rounded to 22 binary places, so
+    # that its square is exact and the second step loses nothing. Roots that have 22 places come out exactly.
+    (
+        "cbrt",
+        ("x",),
+        True,
+        f"""
+        size = abs(x)
+        tiny = size < {2.0**-1022!r}
+        y = where(tiny, size*{2.0**54!r}, size)
+        e = exponent(y)
+        third = floor((e + 0.5)*{1 / 3!r})
+        rest = e - 3*third
+        s = significand(y)
+        m = s*where(rest == 0, 1, where(rest == 1, 2, 4))
+        parabola = {_series("s", _CBRT_TERMS)}
+        guess = parabola*where(rest == 0, 1, where(rest == 1, 1.26, 1.587))
+        cube = guess*guess*guess
+        better = guess*((cube + 2*m)/(2*cube + m))
+        rough = (better + {1.5 * 2.0**30!r}) - {1.5 * 2.0**30!r}
+        ratio = m/(rough*rough)
+        root = rough + rough*((ratio - rough)/(2*rough + ratio))
+        scaled = root*power_of_two(third - where(tiny, 18, 0))
+        with_sign = where(x > 0, scaled, where(x < 0, -scaled, x))
+        result = where(x - x == 0, with_sign, x)
         """,
     ),
     (
