@@ -39,17 +39,17 @@ def run_torch(
     case: Case,
     make: Callable[..., Any],
     rename: Callable[[Values], Mapping[str, Any]],
-    states: Mapping[str, str] | Sequence[str],
+    states: Mapping[str, str | Callable[[Mapping[str, Any]], Any]] | Sequence[str],
     *,
     constant: Mapping[str, Any] | None = None,
-    values_at: Callable[[int], Values] | None = None,
+    values_at: Callable[[int, str], Values] | None = None,
 ) -> Run:
     """``case`` by optimizers with torch's interface, one for each tensor, since some count by the group.
 
     ``rename`` makes the group's settings of our hyperparameters, ``constant`` are further arguments.
-    ``states``: state of the spec -> theirs (or their common names). torch's default type is float64
-    meanwhile, since some of its optimizers keep scalars in that. ``values_at`` replaces ``case.at``
-    where theirs read a value at another step than ours.
+    ``states``: state of the spec -> theirs, or a function that finds it in their state (or the common
+    names). torch's default type is float64 meanwhile, since some of its optimizers keep scalars in that.
+    ``values_at`` replaces ``case.at`` where theirs read a value at another step than ours.
     """
     import torch
 
@@ -74,9 +74,12 @@ def run_torch(
         torch.set_default_dtype(before)
     final = {}
     for ours, theirs in of.items():
-        found = {n: optimizers[n].state[t].get(theirs) for n, t in tensors.items()}
+        states_of = {n: optimizers[n].state[t] for n, t in tensors.items()}
+        found = {n: theirs(s) if callable(theirs) else s.get(theirs) for n, s in states_of.items()}
         if all(value is not None for value in found.values()):
-            final[ours] = _row({n: value.detach().numpy() for n, value in found.items()})
+            final[ours] = _row(
+                {n: v.detach().numpy() if torch.is_tensor(v) else np.float64(v) for n, v in found.items()}
+            )
     return np.array(recorded), final
 
 
@@ -135,13 +138,7 @@ def run_keras(
     ``rename`` gives attributes to be set at each step; ``states``: state of the spec -> the end of the
     name of Keras's variable.
     """
-    os.environ.setdefault("KERAS_BACKEND", "jax")
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    import keras
-
-    keras.config.set_floatx("float64")
+    keras = keras_module()
     variables, optimizers = {}, {}
     for name, value in parameters().items():
         variables[name] = keras.Variable(value, dtype="float64", name=name)
@@ -165,6 +162,17 @@ def run_keras(
         if all(len(values) == 1 for values in found.values()):
             final[ours] = _row({n: values[0] for n, values in found.items()})
     return np.array(recorded), final
+
+
+def keras_module() -> Any:
+    """Keras, on JAX and in float64 (the backend is chosen when it is first imported)."""
+    os.environ.setdefault("KERAS_BACKEND", "jax")
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    keras = importlib.import_module("keras")
+    keras.config.set_floatx("float64")
+    return keras
 
 
 def timm_optimizer(module: str, name: str) -> Any:
