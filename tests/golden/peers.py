@@ -49,22 +49,22 @@ def run_torch(
     ``rename`` makes the group's settings of our hyperparameters, ``constant`` are further arguments.
     ``states``: state of the spec -> theirs, or a function that finds it in their state (or the common
     names). torch's default type is float64 meanwhile, since some of its optimizers keep scalars in that.
-    ``values_at`` replaces ``case.at`` where theirs read a value at another step than ours.
+    ``values_at(step, tensor)`` replaces ``case.at`` where theirs read a value at another step than ours.
     """
     import torch
 
-    at = values_at or case.at
+    at = values_at or (lambda step, tensor: case.at(step))
     of = dict(states) if isinstance(states, Mapping) else {name: name for name in states}
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
         tensors = {n: torch.from_numpy(np.array(p)).requires_grad_() for n, p in parameters().items()}
-        settings = {**rename(at(1)), **(case.options if constant is None else constant)}
-        optimizers = {name: make([tensor], **settings) for name, tensor in tensors.items()}
+        options = case.options if constant is None else constant
+        optimizers = {name: make([t], **rename(at(1, name)), **options) for name, t in tensors.items()}
         recorded = []
         for step in range(1, STEPS + 1):
             for name, gradient in gradients(step).items():
-                optimizers[name].param_groups[0].update(rename(at(step)))
+                optimizers[name].param_groups[0].update(rename(at(step, name)))
                 if gradient is not None:
                     tensors[name].grad = torch.from_numpy(np.array(gradient))
                     optimizers[name].step()
