@@ -17,9 +17,7 @@ CASES = (
         )
         if not (options["amsgrad"] and options["rectify"])
     ),
-    Case(
-        "optax", {"lr": 0.02, "beta1": 0.8, "beta2": 0.95, "eps": 1e-7, "eps_root": 1e-10}, by="optax"
-    ),
+    Case("optax", {"lr": 0.02, "beta1": 0.8, "beta2": 0.95, "eps": 1e-7, "eps_root": 1e-10}, by="optax"),
 )
 
 

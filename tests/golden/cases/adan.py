@@ -1,7 +1,7 @@
 """adan by timm.
 
-optax 0.2.8 has another rule: it weighs differences by 1 - b2 where the paper and the authors' code have b2 (in
-the paper's letters 1 - beta2, which is where it comes from).
+optax 0.2.8 has another rule: it weighs differences by 1 - b2, as the paper's letters have it, but its b2 is
+the paper's 1 - beta2 (google-deepmind/optax pull request 1715).
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ _COMMON = {"lr": 0.02, "beta1": 0.8, "beta2": 0.93, "eps": 1e-3, "clip_exp": 0.3
 
 CASES = (
     *(
-        Case(f"timm{'_decay' if decay else ''}{ending}", {**_COMMON, "weight_decay": decay}, options, by="timm")
+        Case(
+            f"timm{'_decay' if decay else ''}{ending}", {**_COMMON, "weight_decay": decay}, options, by="timm"
+        )
         for (ending, options), decay in product(
             switched("clip_gradient", "decoupled_weight_decay", "maximize"), (0.0, 0.07)
         )

@@ -1,4 +1,4 @@
-"""qhadam by torch_optimizer. (pytorch_optimizer's is another rule: 1 - beta * square for (1 - beta) * square.)"""
+"""qhadam by torch_optimizer. (pytorch_optimizer's has 1 - beta * square where (1 - beta) * square is meant.)"""
 
 from __future__ import annotations
 
