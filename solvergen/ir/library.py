@@ -111,9 +111,9 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
         result = where(x > 0, positive, where(x < 0, -positive, x))
         """,
     ),
-    # Of the significand times 1, 2 or 4, so that the rest of the exponent is a multiple of 3, the root is from
-    # 1 up to 2. A parabola gives it to 1e-3, a step of Halley's to 5e-10; that is rounded to 22 binary places,
-    # so that its square is exact and the second step loses nothing. Roots of 22 places come out exactly.
+    # Of the significand times 1, 2 or 4, so that the rest of the exponent is a multiple of 3, the root is
+    # from 1 up to 2. A parabola gives it to 1e-3, a step of Halley's to 5e-10; that is rounded to 22 binary
+    # places, so that its square is exact and the second step loses nothing. Roots of 22 places come out exactly.
     (
         "cbrt",
         ("x",),

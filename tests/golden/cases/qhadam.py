@@ -1,4 +1,4 @@
-"""qhadam by torch_optimizer. (pytorch_optimizer's has 1 - beta * square where (1 - beta) * square is meant.)"""
+"""qhadam by torch_optimizer. (pytorch_optimizer's has 1 - beta * square for (1 - beta) * square.)"""
 
 from __future__ import annotations
 
