@@ -182,6 +182,7 @@ def timm_optimizer(module: str, name: str) -> Any:
         assert spec is not None, "timm isn't installed"
         assert spec.submodule_search_locations is not None
         package = types.ModuleType("timm")
+        package.__spec__ = spec
         package.__path__ = list(spec.submodule_search_locations)
         optim = types.ModuleType("timm.optim")
         optim.__path__ = [os.path.join(path, "optim") for path in package.__path__]
