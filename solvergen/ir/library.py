@@ -62,7 +62,18 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
     ("min", ("a", "b"), False, "result = where(a < b or a != a, a, b)"),
     ("max", ("a", "b"), False, "result = where(a > b or a != a, a, b)"),
     ("sign", ("x",), False, "result = where(x > 0, 1, where(x < 0, -1, x))"),
-    ("clip", ("x", "low", "high"), False, "result = min(max(x, low), high)"),
+    # min(max(x, low), high), with what doesn't depend on x apart: else gcc 12 makes branches of it, and a
+    # loop with branches is not vectorised.
+    (
+        "clip",
+        ("x", "low", "high"),
+        False,
+        """
+        inside = min(x, high)
+        outside = min(low, high)
+        result = where(x > low or x != x, inside, outside)
+        """,
+    ),
     (
         "exp",
         ("x",),
@@ -113,7 +124,7 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
     ),
     # Of the significand times 1, 2 or 4, so that the rest of the exponent is a multiple of 3, the root is
     # from 1 up to 2. A parabola gives it to 1e-3, a step of Halley's to 5e-10; that is rounded to 22 binary
-    # places, so that its square is exact and the second step loses nothing. Roots of 22 places come out exactly.
+    # places, so that its square is exact and the second step loses nothing. Roots of 22 places are exact.
     (
         "cbrt",
         ("x",),
