@@ -56,7 +56,7 @@ def _series(variable: str, coefficients: list[float]) -> str:
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _EXP_TERMS = [1 / math.factorial(n) for n in range(2, 14)]
 _LOG_TERMS = [2 / (2 * n + 3) for n in range(11)]
-_CBRT_TERMS = [0.6257, 0.4336, -0.0584]  # near the best parabola from 1 to 2; the steps after it make good
+_INVERSE_CBRT_TERMS = [1.5378, -0.8013, 0.3118, -0.0486]  # near the best cubic from 1 to 2
 
 _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
     ("min", ("a", "b"), False, "result = where(a < b or a != a, a, b)"),
@@ -122,9 +122,10 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
         result = where(x > 0, positive, where(x < 0, -positive, x))
         """,
     ),
-    # Of the significand times 1, 2 or 4, so that the rest of the exponent is a multiple of 3, the root is
-    # from 1 up to 2. A parabola gives it to 1e-3, a step of Halley's to 5e-10; that is rounded to 22 binary
-    # places, so that its square is exact and the second step loses nothing. Roots of 22 places are exact.
+    # Of m, the significand times 1, 2 or 4, so that the rest of the exponent is a multiple of 3, the root is
+    # from 1 up to 2. A cubic gives its inverse to 3e-4, a step of third order to 1e-10. The root that follows
+    # is rounded to 22 binary places, so that its square is exact, and corrected by what its cube leaves of m:
+    # root = rough*(1 - left/m)**(-1/3). There is no division, and roots of cubes are exact.
     (
         "cbrt",
         ("x",),
@@ -138,13 +139,14 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
         rest = e - 3*third
         s = significand(y)
         m = s*where(rest == 0, 1, where(rest == 1, 2, 4))
-        parabola = {_series("s", _CBRT_TERMS)}
-        guess = parabola*where(rest == 0, 1, where(rest == 1, 1.26, 1.587))
-        cube = guess*guess*guess
-        better = guess*((cube + 2*m)/(2*cube + m))
-        rough = (better + {1.5 * 2.0**30!r}) - {1.5 * 2.0**30!r}
-        ratio = m/(rough*rough)
-        root = rough + rough*((ratio - rough)/(2*rough + ratio))
+        guess = {_series("s", _INVERSE_CBRT_TERMS)}*where(rest == 0, 1, where(rest == 1, 0.7937, 0.62996))
+        wrong = 1 - m*(guess*guess*guess)
+        inverse = guess + guess*wrong*({1 / 3!r} + wrong*{2 / 9!r})
+        square = inverse*inverse
+        rough = (m*square + {1.5 * 2.0**30!r}) - {1.5 * 2.0**30!r}
+        left = m - rough*rough*rough
+        part = left*(square*inverse)*{1 / 3!r}
+        root = rough + rough*(part + 2*part*part)
         scaled = root*power_of_two(third - where(tiny, 18, 0))
         with_sign = where(x > 0, scaled, where(x < 0, -scaled, x))
         result = where(x - x == 0, with_sign, x)
