@@ -170,6 +170,8 @@ class _Printer:
         texts = [self.text(arg)[0] for arg in args]
         if name == "sqrt":
             return rf"\sqrt{{{texts[0]}}}", _ATOM
+        if name == "cbrt":
+            return rf"\sqrt[3]{{{texts[0]}}}", _ATOM
         if name == "abs":
             return rf"\left|{texts[0]}\right|", _ATOM
         if name == "floor":

@@ -105,6 +105,8 @@ def _call(node: Call, known: Mapping[str, Range]) -> Range:
         return Range(-1.0, 1.0, a.nan)
     if node.function == "exp":
         return Range(0.0, math.inf, a.nan)
+    if node.function == "cbrt":  # its sign only: the ends are not known to the last bit
+        return Range(0.0 if a.low >= 0 else -math.inf, 0.0 if a.high <= 0 else math.inf, a.nan)
     return ANYTHING
 
 

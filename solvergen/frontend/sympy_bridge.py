@@ -128,6 +128,7 @@ _ALGEBRA_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": sympy.exp,
     "log": sympy.log,
     "tanh": sympy.tanh,
+    "cbrt": lambda x: sympy.sign(x) * sympy.cbrt(sympy.Abs(x)),  # the real root
     "floor": sympy.floor,
     "where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
     "clip": lambda x, low, high: sympy.Min(sympy.Max(x, low), high),
@@ -237,6 +238,8 @@ class _Reader:
         if not self.as_written:
             if exponent == sympy.Rational(1, 2):
                 return Call("sqrt", (self.read(base),))
+            if exponent == sympy.Rational(1, 3) and base.is_extended_nonnegative:
+                return Call("cbrt", (self.read(base),))
             if exponent.is_Rational and exponent < 0:
                 return Binary("/", Number(1.0, True), self.read(sympy.Pow(base, -exponent)))
         return Binary("**", self.read(base), self.read(exponent))

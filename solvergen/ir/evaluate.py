@@ -1,8 +1,8 @@
 """What an expression of numbers comes to, in float64 by the language's rules.
 
 Arithmetic, ``sqrt`` and whole powers are exactly what the host computes, so that constants may be folded
-with them. ``exp log tanh`` and general powers come from Python's ``math`` and serve checks and decisions
-only: they may differ from the language's in the last bits.
+with them. ``exp log tanh cbrt`` and general powers come from Python's and serve checks and decisions only:
+they may differ from the language's in the last bits.
 """
 
 from __future__ import annotations
@@ -49,6 +49,15 @@ def integer_power(base: float, exponent: float) -> float:
     return divide(1.0, result) if exponent < 0 else result
 
 
+def cube_root(x: float) -> float:
+    """The real cube root, exact where it is whole. (Python has one only from 3.11 on.)"""
+    if not math.isfinite(x):
+        return x
+    root = abs(x) ** (1 / 3)
+    whole = round(root)
+    return math.copysign(float(whole) if float(whole) ** 3 == abs(x) else root, x)
+
+
 def _general_power(base: float, exponent: float) -> float:
     if exponent == math.floor(exponent) if math.isfinite(exponent) else False:
         return integer_power(base, exponent)
@@ -87,6 +96,8 @@ def _function(name: str, a: list[float]) -> float:
         return -math.inf if x == 0 else (math.log(x) if x > 0 else math.nan)
     if name == "tanh":
         return math.tanh(x)
+    if name == "cbrt":
+        return cube_root(x)
     if name in ("pow", "ipow"):
         return _general_power(x, a[1])
     raise AssertionError(name)

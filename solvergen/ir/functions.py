@@ -34,6 +34,7 @@ FUNCTIONS: dict[str, Function] = {
         Function("exp", "r", "exponential"),
         Function("log", "r", "natural logarithm"),
         Function("tanh", "r", "hyperbolic tangent"),
+        Function("cbrt", "r", "cube root, negative below zero"),
         Function("floor", "r", "largest whole number not above the argument"),
         Function("where", "brr", "the second where the condition holds, else the third"),
         Function("clip", "rrr", "min(max(x, low), high)"),

@@ -10,7 +10,7 @@ Besides the language's operations the bodies use three that look at a float64's 
 
 ``min max sign clip`` are evaluated in the type of their arguments, the others in float64 (a float32
 is widened, which is exact, and the result rounded once). Accuracy of the float64 results, as the
-tests measure it against mpmath: exp and log within 1 ulp, tanh within 3 ulp; pow(x, y) within
+tests measure it against mpmath: exp, log and cbrt within 1 ulp, tanh within 3 ulp; pow(x, y) within
 2 + 2*abs(y*log(x)) units of 2**-53, relative.
 """
 
@@ -56,12 +56,24 @@ def _series(variable: str, coefficients: list[float]) -> str:
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _EXP_TERMS = [1 / math.factorial(n) for n in range(2, 14)]
 _LOG_TERMS = [2 / (2 * n + 3) for n in range(11)]
+_INVERSE_CBRT_TERMS = [1.5378, -0.8013, 0.3118, -0.0486]  # near the best cubic from 1 to 2
 
 _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
     ("min", ("a", "b"), False, "result = where(a < b or a != a, a, b)"),
     ("max", ("a", "b"), False, "result = where(a > b or a != a, a, b)"),
     ("sign", ("x",), False, "result = where(x > 0, 1, where(x < 0, -1, x))"),
-    ("clip", ("x", "low", "high"), False, "result = min(max(x, low), high)"),
+    # min(max(x, low), high), with what doesn't depend on x apart: else gcc 12 makes branches of it, and a
+    # loop with branches is not vectorised.
+    (
+        "clip",
+        ("x", "low", "high"),
+        False,
+        """
+        inside = min(x, high)
+        outside = min(low, high)
+        result = where(x > low or x != x, inside, outside)
+        """,
+    ),
     (
         "exp",
         ("x",),
@@ -108,6 +120,36 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], bool, str], ...] = (
         exp_minus_one = where(y < {math.log(2) / 2!r}, small, exp(y) - 1)
         positive = exp_minus_one/(exp_minus_one + 2)
         result = where(x > 0, positive, where(x < 0, -positive, x))
+        """,
+    ),
+    # Of m, the significand times 1, 2 or 4, so that the rest of the exponent is a multiple of 3, the root is
+    # from 1 up to 2. A cubic gives its inverse to 3e-4, a step of third order to 1e-10. The root that follows
+    # is rounded to 22 binary places, so that its square is exact, and corrected by what its cube leaves of m:
+    # root = rough*(1 - left/m)**(-1/3). There is no division, and roots of cubes are exact.
+    (
+        "cbrt",
+        ("x",),
+        True,
+        f"""
+        size = abs(x)
+        tiny = size < {2.0**-1022!r}
+        y = where(tiny, size*{2.0**54!r}, size)
+        e = exponent(y)
+        third = floor((e + 0.5)*{1 / 3!r})
+        rest = e - 3*third
+        s = significand(y)
+        m = s*where(rest == 0, 1, where(rest == 1, 2, 4))
+        guess = {_series("s", _INVERSE_CBRT_TERMS)}*where(rest == 0, 1, where(rest == 1, 0.7937, 0.62996))
+        wrong = 1 - m*(guess*guess*guess)
+        inverse = guess + guess*wrong*({1 / 3!r} + wrong*{2 / 9!r})
+        square = inverse*inverse
+        rough = (m*square + {1.5 * 2.0**30!r}) - {1.5 * 2.0**30!r}
+        left = m - rough*rough*rough
+        part = left*(square*inverse)*{1 / 3!r}
+        root = rough + rough*(part + 2*part*part)
+        scaled = root*power_of_two(third - where(tiny, 18, 0))
+        with_sign = where(x > 0, scaled, where(x < 0, -scaled, x))
+        result = where(x - x == 0, with_sign, x)
         """,
     ),
     (

@@ -1,4 +1,4 @@
-"""Float64 work behind ``exp``, ``log``, ``tanh`` and general powers: widening, and looking at bits."""
+"""Float64 work behind ``exp log tanh cbrt`` and general powers: widening, and looking at bits."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PREDECLARED = {
 }
 """Names that every spec has without declaring them."""
 
-FUNCTIONS = ("sqrt", "abs", "sign", "min", "max", "exp", "log", "tanh", "floor", "where", "clip")
+FUNCTIONS = ("sqrt", "abs", "sign", "min", "max", "exp", "log", "tanh", "cbrt", "floor", "where", "clip")
 """The functions of the language; a test holds this to ``solvergen.ir.functions``, a layer above."""
 
 FUNCTIONS_TO_COME = ("sum", "mean", "dot", "norm1", "norm2", "max_abs", "count_nonzero", "all", "gradient")

@@ -58,7 +58,10 @@ def check(
     assert kernel.stack == kernel.spill_stores == kernel.spill_loads == kernel.shared == 0, where
     param, grad = (STORAGE_TYPES[n] for n in mix)
     compute = STORAGE_TYPES[param.compute]
-    states = len([s for s in definition.active_state(**options) if s in definition.array_states])
+    active = [s for s in definition.active_state(**options) if s in definition.array_states]
+    states = len(active)
+    # A state that no equation assigns (where the parameter began) is only read.
+    constant = len([s for s in active if f"sg_store(sg_at.sg_{s}_at" not in text])
     bytes_loaded = lanes(mix) * (param.itemsize + grad.itemsize + states * compute.itemsize)
     blocks = min(
         65536 // (THREADS * -(-kernel.registers // 8) * 8), 1024 // THREADS if capability == 75 else 6
@@ -88,7 +91,7 @@ def check(
         lanes(mix) * size // 16 for size in (param.itemsize, grad.itemsize, *states * [compute.itemsize])
     ]
     loads, stores = accesses(compiled.ptx, "ld")[word], accesses(compiled.ptx, "st")[word]
-    stored = sum(words) - words[1]
+    stored = sum(words) - words[1] - constant * lanes(mix) * compute.itemsize // 16
     assert stores > 0, where
     assert stores % stored == 0, f"{where}: {stores} vector stores, {stored} expected"
     copies = stores // stored  # of the loop: compilers lift conditions on scalars out of it

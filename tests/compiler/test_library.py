@@ -1,4 +1,4 @@
-"""exp, log, tanh and general powers: accurate, right at special values, the same bits everywhere."""
+"""exp, log, tanh, cbrt and general powers: accurate, right at special values, the same bits everywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import pytest
 
 from solvergen.emit.library import c_functions, numpy_functions
 
-NAMES = ("exp", "log", "tanh", "pow")
+NAMES = ("exp", "log", "tanh", "cbrt", "pow")
+UNARY = NAMES[:-1]
 PRECISION = 160
 SPECIAL = np.array(
     [
@@ -61,7 +62,7 @@ def functions(tmp_path_factory) -> dict[str, Callable[..., np.ndarray]]:
     module = importlib.util.module_from_spec(spec)
     sys.modules["library_functions"] = module
     spec.loader.exec_module(module)
-    return {"exp": module.exp, "log": module.log, "tanh": module.tanh, "pow": module.general_power}
+    return {name: getattr(module, name) for name in UNARY} | {"pow": module.general_power}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def in_c(tmp_path_factory) -> dict[str, Callable[..., np.ndarray]]:
     loops = [
         f"void {n}_of(const double *x, double *r, long n)"
         f" {{ for (long i = 0; i < n; i++) r[i] = sg_{n}(x[i]); }}"
-        for n in NAMES[:3]
+        for n in UNARY
     ]
     loops.append(
         "void pow_of(const double *x, const double *y, double *r, long n)"
@@ -107,6 +108,10 @@ def samples(name: str) -> np.ndarray:
         return np.concatenate(
             [np.exp(rng.uniform(-740, 709, 1500)), 1 + near_one / 2, 1 + near_one / 100, subnormal]
         )
+    if name == "cbrt":
+        every_scale = np.ldexp(rng.uniform(1, 2, 4000), rng.integers(-1074, 1024, 4000))
+        subnormal = 5e-324 * np.arange(1, 40)
+        return np.concatenate([every_scale * np.sign(rng.uniform(-1, 1, 4000)), near_one, subnormal])
     return np.concatenate([rng.uniform(-25, 25, 800), near_one, near_one * 1e-5])
 
 
@@ -118,11 +123,15 @@ def ulps(found: float, exact: mpmath.mpf) -> float:
     return float(abs(mpmath.mpf(found) - exact) / mpmath.mpf(2) ** exponent)
 
 
-@pytest.mark.parametrize(("name", "bound"), [("exp", 1.0), ("log", 1.0), ("tanh", 3.0)])
+def real_cube_root(x: mpmath.mpf) -> mpmath.mpf:
+    return mpmath.sign(x) * mpmath.cbrt(abs(x))
+
+
+@pytest.mark.parametrize(("name", "bound"), [("exp", 1.0), ("log", 1.0), ("tanh", 3.0), ("cbrt", 0.9)])
 def test_accuracy(functions, name, bound):
     x = samples(name)
     with mpmath.workprec(PRECISION):
-        exact = getattr(mpmath, name)
+        exact = real_cube_root if name == "cbrt" else getattr(mpmath, name)
         errors = [
             ulps(float(r), exact(mpmath.mpf(float(v)))) for v, r in zip(x, functions[name](x), strict=True)
         ]
@@ -174,6 +183,7 @@ def test_powers_of_special_values_are_those_of_ieee(functions):
         ),
         ("log", [(0.0, -math.inf), (-0.0, -math.inf), (math.inf, math.inf), (1.0, 0.0)]),
         ("tanh", [(0.0, 0.0), (-0.0, -0.0), (math.inf, 1.0), (-math.inf, -1.0), (5e-324, 5e-324)]),
+        ("cbrt", [(0.0, 0.0), (-0.0, -0.0), (math.inf, math.inf), (-math.inf, -math.inf), (-8.0, -2.0)]),
     ],
 )
 def test_special_values(functions, name, expected):
@@ -183,11 +193,16 @@ def test_special_values(functions, name, expected):
     assert math.isnan(functions[name](math.nan))
 
 
+def test_cube_roots_of_cubes_are_exact(functions):
+    roots = np.concatenate([np.arange(-4097.0, 4098.0), np.arange(2.0**17 - 300, 2.0**17), [2.0**-358, 3e5]])
+    assert np.array_equal(functions["cbrt"](roots**3), roots)
+
+
 def test_log_of_negative_numbers_is_nan(functions):
     assert np.isnan(functions["log"](np.array([-1.0, -math.inf, -5e-324]))).all()
 
 
-@pytest.mark.parametrize("name", NAMES[:3])
+@pytest.mark.parametrize("name", UNARY)
 def test_numpy_and_c_agree_to_the_bit(functions, in_c, name):
     x = np.concatenate([samples(name), SPECIAL])
     found, expected = functions[name](x), in_c[name](x)
@@ -209,7 +224,7 @@ def test_powers_in_numpy_and_c_agree_to_the_bit(functions, in_c):
     assert found[kept].tobytes() == expected[kept].tobytes()
 
 
-@pytest.mark.parametrize("name", NAMES[:3])
+@pytest.mark.parametrize("name", UNARY)
 def test_float32_goes_through_float64_and_is_rounded_once(functions, name):
     x = np.random.default_rng(5).uniform(0.01, 80, 500).astype(np.float32)
     found = functions[name](x)

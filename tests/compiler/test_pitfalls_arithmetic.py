@@ -222,6 +222,7 @@ def test_sgd_reads_as_it_is_written(tmp_path):
     [
         ("tanh(2)*grad", math.tanh(2), 0.0),
         ("exp(-3)*grad", math.exp(-3), 0.0),
+        ("cbrt(-27)*grad", -3.0, 0.0),
         ("log(660)*grad", math.log(660), 0.0),
         ("3**lr*grad + tanh(-14)", 3**0.5, math.tanh(-14)),
     ],

@@ -2,7 +2,8 @@
 
 Needs the packages of the extra ``golden``; the tests themselves read only the files. Each module of
 ``cases/`` says which package makes its trajectories, all in float64 on the CPU. ``--check`` derives them
-again and compares; it writes nothing and exits with 1 if any differs.
+again and compares, and looks up what the specs say of their counterparts' arguments; it writes nothing and
+exits with 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
+from solvergen.spec.reader import read_specs  # noqa: E402
 from tests.golden import cases  # noqa: E402
+from tests.golden.signatures import complaints  # noqa: E402
 
 TOLERANCE = 1e-14
 """Of a tensor's largest magnitude: room for another processor's vector unit, not for another rule."""
@@ -84,6 +87,14 @@ def main() -> int:
             buffer = io.BytesIO()
             np.savez_compressed(buffer, **arrays)
             (HERE / f"{name}.npz").write_bytes(buffer.getvalue())
+    if arguments.check:
+        found += [
+            line
+            for spec in read_specs(HERE.parents[1] / "specs")
+            if spec.name in arguments.names or not arguments.names
+            for counterpart in spec.counterparts
+            for line in complaints(spec, counterpart)
+        ]
     for line in found:
         print(line, file=sys.stderr)
     if arguments.check:

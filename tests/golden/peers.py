@@ -39,32 +39,32 @@ def run_torch(
     case: Case,
     make: Callable[..., Any],
     rename: Callable[[Values], Mapping[str, Any]],
-    states: Mapping[str, str] | Sequence[str],
+    states: Mapping[str, str | Callable[[Mapping[str, Any]], Any]] | Sequence[str],
     *,
     constant: Mapping[str, Any] | None = None,
-    values_at: Callable[[int], Values] | None = None,
+    values_at: Callable[[int, str], Values] | None = None,
 ) -> Run:
     """``case`` by optimizers with torch's interface, one for each tensor, since some count by the group.
 
     ``rename`` makes the group's settings of our hyperparameters, ``constant`` are further arguments.
-    ``states``: state of the spec -> theirs (or their common names). torch's default type is float64
-    meanwhile, since some of its optimizers keep scalars in that. ``values_at`` replaces ``case.at``
-    where theirs read a value at another step than ours.
+    ``states``: state of the spec -> theirs, or a function that finds it in their state (or the common
+    names). torch's default type is float64 meanwhile, since some of its optimizers keep scalars in that.
+    ``values_at(step, tensor)`` replaces ``case.at`` where theirs read a value at another step than ours.
     """
     import torch
 
-    at = values_at or case.at
+    at = values_at or (lambda step, tensor: case.at(step))
     of = dict(states) if isinstance(states, Mapping) else {name: name for name in states}
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
         tensors = {n: torch.from_numpy(np.array(p)).requires_grad_() for n, p in parameters().items()}
-        settings = {**rename(at(1)), **(case.options if constant is None else constant)}
-        optimizers = {name: make([tensor], **settings) for name, tensor in tensors.items()}
+        options = case.options if constant is None else constant
+        optimizers = {name: make([t], **rename(at(1, name)), **options) for name, t in tensors.items()}
         recorded = []
         for step in range(1, STEPS + 1):
             for name, gradient in gradients(step).items():
-                optimizers[name].param_groups[0].update(rename(at(step)))
+                optimizers[name].param_groups[0].update(rename(at(step, name)))
                 if gradient is not None:
                     tensors[name].grad = torch.from_numpy(np.array(gradient))
                     optimizers[name].step()
@@ -74,9 +74,12 @@ def run_torch(
         torch.set_default_dtype(before)
     final = {}
     for ours, theirs in of.items():
-        found = {n: optimizers[n].state[t].get(theirs) for n, t in tensors.items()}
+        states_of = {n: optimizers[n].state[t] for n, t in tensors.items()}
+        found = {n: theirs(s) if callable(theirs) else s.get(theirs) for n, s in states_of.items()}
         if all(value is not None for value in found.values()):
-            final[ours] = _row({n: value.detach().numpy() for n, value in found.items()})
+            final[ours] = _row(
+                {n: v.detach().numpy() if torch.is_tensor(v) else np.float64(v) for n, v in found.items()}
+            )
     return np.array(recorded), final
 
 
@@ -135,13 +138,7 @@ def run_keras(
     ``rename`` gives attributes to be set at each step; ``states``: state of the spec -> the end of the
     name of Keras's variable.
     """
-    os.environ.setdefault("KERAS_BACKEND", "jax")
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    import keras
-
-    keras.config.set_floatx("float64")
+    keras = keras_module()
     variables, optimizers = {}, {}
     for name, value in parameters().items():
         variables[name] = keras.Variable(value, dtype="float64", name=name)
@@ -167,6 +164,17 @@ def run_keras(
     return np.array(recorded), final
 
 
+def keras_module() -> Any:
+    """Keras, on JAX and in float64 (the backend is chosen when it is first imported)."""
+    os.environ.setdefault("KERAS_BACKEND", "jax")
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    keras = importlib.import_module("keras")
+    keras.config.set_floatx("float64")
+    return keras
+
+
 def timm_optimizer(module: str, name: str) -> Any:
     """An optimizer of timm's, without the rest of timm, which needs torchvision."""
     if "timm" not in sys.modules:
@@ -174,6 +182,7 @@ def timm_optimizer(module: str, name: str) -> Any:
         assert spec is not None, "timm isn't installed"
         assert spec.submodule_search_locations is not None
         package = types.ModuleType("timm")
+        package.__spec__ = spec
         package.__path__ = list(spec.submodule_search_locations)
         optim = types.ModuleType("timm.optim")
         optim.__path__ = [os.path.join(path, "optim") for path in package.__path__]

@@ -28,12 +28,15 @@ def test_follows_the_paper(name: str, index: int, backend: str) -> None:
     found = parameters()
     optimizer = CLASSES[name](found, backend=backend, **case.at(1), **case.options)
     options = optimizer.options
+    defaults = {h.name: h.default for h in optimizer.definition.hyperparameters}
     expected = parameters()
-    states = {n: rule.start(np.array(w), **case.at(1), **options) for n, w in expected.items()}
+    states = {
+        n: rule.start(np.array(w), **{**defaults, **case.at(1)}, **options) for n, w in expected.items()
+    }
     counts = dict.fromkeys(expected, 0)
     active = optimizer.definition.active_state(**options)
     for step in range(1, STEPS + 1):
-        now = case.at(step)
+        now = {**defaults, **case.at(step)}
         for hyperparameter, value in now.items():
             setattr(optimizer, hyperparameter, value)
         assert optimizer.step(gradients(step))

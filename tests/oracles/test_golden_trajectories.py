@@ -11,6 +11,7 @@ import pytest
 from tests.golden import cases
 from tests.golden.case import Case
 from tests.golden.data import RECORDED, SHAPES, SIZE, STEPS, gradients, parameters, split
+from tests.oracles import by_hand
 from tests.oracles.comparing import assert_near
 from tests.support.shipped import CLASSES, HOST_BACKENDS
 
@@ -82,12 +83,14 @@ def test_every_state_and_option_is_in_some_case(name: str) -> None:
     without = getattr(module, "UNRECORDED", ())
     states = {state.name for state in definition.state}
     assert set(recorded_states(name)) == states - set(without)
+    # What no package offers is followed by hand alone.
+    every = (*module.CASES, *(getattr(by_hand.of(name), "CASES", ()) if name in by_hand.NAMES else ()))
     for option in definition.options:
         if option.default is not None:  # those that are derived follow from hyperparameters
-            settings = {case.options.get(option.name, option.default) for case in module.CASES}
+            settings = {case.options.get(option.name, option.default) for case in every}
             assert settings == {False, True}, option.name
     for hyperparameter in definition.hyperparameters:
-        values = {case.at(step).get(hyperparameter.name) for case in module.CASES for step in (1, STEPS)}
+        values = {case.at(step).get(hyperparameter.name) for case in every for step in (1, STEPS)}
         assert values - {hyperparameter.default, None}, f"{hyperparameter.name} is always at its default"
 
 

@@ -136,6 +136,7 @@ def test_algebra_and_back(text, came_to):
         (sympy.exp(-x), "exp(-x)"),
         (sympy.Abs(x) * sympy.sign(y), "abs(x)*sign(y)"),
         (sympy.tanh(x) ** 2, "tanh(x)**2"),
+        (sympy.cbrt(sympy.Abs(x)), "cbrt(abs(x))"),
         (sympy.ceiling(x), "-floor(-x)"),
         (sympy.pi * x, "3.141592653589793*x"),
         (sympy.Piecewise((x, x > 0), (y, True)), "where(x > 0, x, y)"),

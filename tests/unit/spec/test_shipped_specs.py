@@ -13,15 +13,37 @@ ROOT = Path(__file__).parents[3]
 SPECS = {spec.name: spec for spec in read_specs(ROOT / "specs")}
 
 CLASSES = {
+    "adabelief": "AdaBelief",
+    "adadelta": "Adadelta",
+    "adagrad": "Adagrad",
     "adam": "Adam",
+    "adamax": "Adamax",
+    "adamw": "AdamW",
+    "adan": "Adan",
+    "ademamix": "AdEMAMix",
+    "adopt": "ADOPT",
+    "aggmo": "AggMo",
+    "asgd": "ASGD",
     "caffe_adadelta": "CaffeAdaDelta",
     "caffe_adagrad": "CaffeAdaGrad",
     "caffe_adam": "CaffeAdam",
     "caffe_nesterov": "CaffeNesterov",
     "caffe_rmsprop": "CaffeRMSProp",
     "caffe_sgd": "CaffeSGD",
+    "diffgrad": "DiffGrad",
+    "ftrl": "FTRL",
+    "laprop": "LaProp",
     "lion": "Lion",
+    "madgrad": "MADGRAD",
+    "nadam": "NAdam",
+    "qhadam": "QHAdam",
+    "radam": "RAdam",
+    "rmsprop": "RMSprop",
+    "rmsprop_tf": "RMSpropTF",
+    "rprop": "Rprop",
     "sgd": "SGD",
+    "signsgd": "SignSGD",
+    "yogi": "Yogi",
 }
 
 
@@ -29,8 +51,8 @@ def defaults(name):
     return {h.name: h.default for h in SPECS[name].hyperparameters}
 
 
-def test_the_first_nine():
-    assert {name: SPECS[name].class_name for name in CLASSES} == CLASSES
+def test_all_thirty_one():
+    assert {name: spec.class_name for name, spec in SPECS.items()} == CLASSES
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -84,3 +106,52 @@ def test_torch_s_names_and_defaults():
     assert [s.name for s in SPECS["adam"].state] == ["exp_avg", "exp_avg_sq", "max_exp_avg_sq"]
     assert defaults("lion") == {"lr": 1e-4, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0}
     assert [s.name for s in SPECS["lion"].state] == ["exp_avg"]
+
+
+TORCH = {
+    "adadelta": ({"lr": 1, "rho": 0.9, "eps": 1e-6, "weight_decay": 0}, ["square_avg", "acc_delta"]),
+    "adagrad": (
+        {"lr": 1e-2, "lr_decay": 0, "eps": 1e-10, "weight_decay": 0, "initial_accumulator_value": 0},
+        ["state_sum"],
+    ),
+    "adamax": (
+        {"lr": 2e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0},
+        ["exp_avg", "exp_inf"],
+    ),
+    "adamw": (
+        {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 1e-2},
+        ["exp_avg", "exp_avg_sq", "max_exp_avg_sq"],
+    ),
+    "asgd": ({"lr": 1e-2, "lambd": 1e-4, "alpha": 0.75, "t0": 1e6, "weight_decay": 0}, ["ax"]),
+    "nadam": (
+        {"lr": 2e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0, "momentum_decay": 4e-3},
+        ["exp_avg", "exp_avg_sq", "mu_product"],
+    ),
+    "radam": (
+        {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0, "threshold": 5},
+        ["exp_avg", "exp_avg_sq"],
+    ),
+    "rmsprop": (
+        {"lr": 1e-2, "alpha": 0.99, "eps": 1e-8, "weight_decay": 0, "momentum": 0},
+        ["square_avg", "momentum_buffer", "grad_avg"],
+    ),
+    "rprop": (
+        {"lr": 1e-2, "eta_minus": 0.5, "eta_plus": 1.2, "min_step_size": 1e-6, "max_step_size": 50},
+        ["prev", "step_size"],
+    ),
+}
+"""Defaults and state of torch's other rules, with its names (its sum is state_sum, since sum will be a
+function; betas, etas and step_sizes are pairs there)."""
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_torch_s_names_and_defaults_of_the_others(name):
+    expected, states = TORCH[name]
+    assert defaults(name) == expected
+    assert [s.name for s in SPECS[name].state] == states
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_rule_says_where_it_was_published(name):
+    """A paper by its arXiv number or DOI, or where else it can be found."""
+    assert any(r.arxiv or r.doi or r.url for r in SPECS[name].references)

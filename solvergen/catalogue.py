@@ -1,0 +1,103 @@
+"""Everything that specs say of their optimizers, as one Markdown page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from solvergen.compiler import Paths, build
+from solvergen.emit.docstring import citation
+from solvergen.emit.equations import equation_lines
+from solvergen.spec.model import Spec
+from solvergen.summary import Summary, summary_of
+
+_ABSENT = "–"
+
+_INTRODUCTION = """\
+# The optimizers
+
+Made from the specs by `solvergen list --markdown`; to be changed there. State and moved are bytes for each
+float32 parameter under the default options: what the optimizer keeps, and what an update reads and writes.
+"""
+
+
+def catalogue(paths: Paths) -> str:
+    """The page about all specs at ``paths``: a table of them, and a section for each. Raises SpecError."""
+    units = build(paths).units
+    pairs = [(unit.spec, summary_of(unit)) for unit in units]
+    lines = [*_INTRODUCTION.splitlines(), "", *_index(pairs)]
+    for spec, summary in pairs:
+        lines += ["", *_section(spec, summary)]
+    return "\n".join(lines) + "\n"
+
+
+def _index(pairs: list[tuple[Spec, Summary]]) -> Iterator[str]:
+    yield "| | | state | moved | the same rule elsewhere |"
+    yield "| --- | --- | --- | --- | --- |"
+    for spec, summary in pairs:
+        elsewhere = ", ".join(f"`{c.name}`" for c in spec.counterparts)
+        link = f"[{spec.class_name}](#{spec.name})"
+        costs = f"{summary.state_bytes} | {summary.moved_bytes}"
+        yield f"| {link} | {_cell(spec.summary)} | {costs} | {elsewhere} |"
+
+
+def _section(spec: Spec, summary: Summary) -> Iterator[str]:
+    yield f"## {spec.name}"
+    yield ""
+    yield f"`from solvergen.optimizers import {spec.class_name}` · {_text(spec.summary)}"
+    for paragraph in spec.description.split("\n\n"):
+        if paragraph.strip():
+            yield ""
+            yield _text(paragraph)
+    yield ""
+    yield "```"
+    yield from equation_lines(spec)
+    yield "```"
+    yield ""
+    yield "| | default | | |"
+    yield "| --- | --- | --- | --- |"
+    for h in spec.hyperparameters:
+        default = repr(h.default).removesuffix(".0")
+        yield f"| `{h.name}` | {default} | {h.range_text} | {_cell(h.doc)} |"
+    for option in spec.options:
+        default = f"`{option.default}`" if option.is_derived else str(option.default).lower()
+        yield f"| `{option.name}` | {default} | option | {_cell(option.doc)} |"
+    for state in spec.state:
+        when = f" when `{state.when}`" if state.when else ""
+        shape = "one number a parameter" if state.is_scalar else "state"
+        begins = repr(state.init).removesuffix(".0") if isinstance(state.init, float) else f"`{state.init}`"
+        yield f"| `{state.name}` | {begins} | {shape}{when} | {_cell(state.doc)} |"
+    if spec.conventions:
+        yield ""
+        yield from (f"* {_text(convention)}" for convention in spec.conventions)
+    if spec.counterparts:
+        yield ""
+        yield from _counterparts(spec)
+    if spec.references:
+        yield ""
+        yield from (f"* {_text(citation(reference))}" for reference in spec.references)
+
+
+def _counterparts(spec: Spec) -> Iterator[str]:
+    """What each name is elsewhere, a column a library, and what there is to say of each."""
+    yield f"| here | {' | '.join(f'`{c.name}`' for c in spec.counterparts)} |"
+    yield "| --- |" + " --- |" * len(spec.counterparts)
+    names = [h.name for h in spec.hyperparameters] + [o.name for o in spec.options if not o.is_derived]
+    for name in names:
+        cells = [
+            _ABSENT if name in c.lacks else f"`{dict(c.maps).get(name, name)}`" for c in spec.counterparts
+        ]
+        yield f"| `{name}` | {' | '.join(cells)} |"
+    notes = [c for c in spec.counterparts if c.note]
+    if notes:
+        yield ""
+        yield from (f"* `{c.name}`: {_text(c.note or '').rstrip('.')}." for c in notes)
+
+
+def _text(prose: str) -> str:
+    """Prose on one line, with nothing in it that Markdown would take for its own."""
+    words = " ".join(prose.split())
+    return "".join(f"\\{c}" if c in r"\`*<[]" else c for c in words)
+
+
+def _cell(prose: str) -> str:
+    return _text(prose).replace("|", "\\|")

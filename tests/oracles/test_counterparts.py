@@ -1,0 +1,20 @@
+"""Every rule says what other libraries call it; ``make_goldens.py --check`` looks their arguments up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from solvergen.spec.reader import read_specs
+from tests.golden import cases
+
+SPECS = {spec.name: spec for spec in read_specs(Path(__file__).parents[2] / "specs")}
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if not name.startswith("caffe_")])
+def test_has_a_counterpart_and_a_trajectory(name: str) -> None:
+    assert SPECS[name].counterparts
+    assert name in cases.NAMES
+    for counterpart in SPECS[name].counterparts:
+        assert counterpart.name.startswith(f"{counterpart.library}.")
