@@ -413,15 +413,16 @@ class TestLines:
 
     def test_source_lines(self) -> None:
         places = [i.place for i in kernel(f"nop;\n{self.BODY}").instructions]
-        assert [(p.source, p.inlined_at) for p in places] == [
-            (0, 0),
-            (10, 0),
-            (10, 0),
-            (20, 10),
-            (30, 10),
-            (0, 0),
-            (11, 0),
+        assert [(p.source, p.calls) for p in places] == [
+            (0, ()),
+            (10, ()),
+            (10, ()),
+            (20, (10,)),
+            (30, (20, 10)),
+            (0, ()),
+            (11, ()),
         ]
+        assert [p.inlined_at for p in places] == [0, 0, 0, 10, 10, 0, 0]
         assert [p.line for p in places] == [5, 8, 10, 12, 14, 16, 18]
 
 

@@ -165,8 +165,8 @@ extern "C" __global__ void k(float *x, float *y) {
         adds = [i for i in check(ptx)["k"].instructions if i.opcode == "add" and i.modifiers[-1] == "f32"]
         assert [(p.place.source, p.place.inlined_at) for p in adds] == [(6, 10)]
         multiplied = next(i for i in check(ptx)["k"].instructions if i.name.startswith("mul.rn"))
-        assert (multiplied.place.source, multiplied.place.inlined_at) == (3, 10)
-        assert (places["div"].source, places["div"].inlined_at) == (10, 0)
+        assert (multiplied.place.source, multiplied.place.calls) == (3, (6, 10))
+        assert (places["div"].source, places["div"].calls) == (10, ())
         loads = [i for i in check(ptx)["k"].instructions if i.name.startswith("ld.global")]
         assert [i.place.source for i in loads] == [9]
 
