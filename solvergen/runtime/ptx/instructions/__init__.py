@@ -3,7 +3,8 @@
 ``decode`` turns an instruction into an ``Operation``. The families:
 
     integers.py      add sub mul mad mul24 mad24 sad div rem abs neg min max
-    floats.py        add sub mul div rcp sqrt neg abs min max copysign testp
+    floats.py        add sub mul div rcp sqrt neg abs copysign testp
+    extrema.py       min max of floats
     fused.py         fma
     logic.py         and or xor not cnot lop3 shl shr shf
     bitfields.py     popc clz bfind brev bfe bfi bmsk szext prmt
@@ -25,6 +26,7 @@ from solvergen.runtime.ptx.instructions import (
     bitfields,
     comparisons,
     conversions,
+    extrema,
     floats,
     fused,
     integers,
@@ -60,8 +62,8 @@ _DECODERS: dict[str, Decoder] = {
     "lop3": logic.lop3,
     "mad": _by_type(integers.mad, fused.fma),
     "mad24": integers.mad24,
-    "max": _by_type(integers.max, floats.max),
-    "min": _by_type(integers.min, floats.min),
+    "max": _by_type(integers.max, extrema.max),
+    "min": _by_type(integers.min, extrema.min),
     "mov": moves.mov,
     "mul": _by_type(integers.mul, floats.mul),
     "mul24": integers.mul24,

@@ -176,7 +176,7 @@ def packed_or_brain(form: Form) -> Operation:
     relu = form.flag("relu")
 
     def half(a: HostArray) -> HostArray:
-        a = np.where(a < 0, np.float32(0), a) if relu else a
+        a = np.where(a <= 0, np.float32(0), a) if relu else a
         if target != "f16x2":
             return to_brain(a, rounding)
         nearest = a.astype(np.float16)

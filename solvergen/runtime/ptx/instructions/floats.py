@@ -1,4 +1,4 @@
-"""Floating-point arithmetic: add sub mul div sqrt rcp neg abs min max copysign testp.
+"""Floating-point arithmetic: add sub mul div rcp sqrt neg abs copysign testp.
 
 PTX ISA, "Floating-Point Instructions". Single precision keeps subnormals unless ``.ftz`` says to take
 them, in operands and results, for zeros of their sign. ``.sat`` clamps to [0, 1] and makes a NaN 0.
@@ -13,14 +13,16 @@ import numpy as np
 
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.ptx.instructions import directed
-from solvergen.runtime.ptx.instructions.nans import CANONICAL, settled
+from solvergen.runtime.ptx.instructions.nans import settled
 from solvergen.runtime.ptx.instructions.operation import Compute, Form, Operation
 from solvergen.runtime.ptx.types import TYPES, Type
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 
+F32, B64 = TYPES["f32"], TYPES["b64"]
+
 _TINY = np.finfo(np.float32).tiny
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_ZERO = np.float32(0)
 
 
 def flushed(values: HostArray) -> HostArray:
@@ -30,7 +32,7 @@ def flushed(values: HostArray) -> HostArray:
 
 def saturated(values: HostArray) -> HostArray:
     """``.sat``: clamped to [0, 1]; NaN and -0 become +0."""
-    clamped: HostArray = np.minimum(np.fmax(values, _ZERO), _ONE) + _ZERO
+    clamped: HostArray = np.minimum(np.fmax(values, 0.0), 1.0) + 0.0
     return clamped
 
 
@@ -48,6 +50,22 @@ def modified(compute: Compute, ftz: bool, sat: bool = False) -> Compute:
     return wrapped
 
 
+def pairwise(compute: Compute) -> Compute:
+    """``compute`` of single precision on 64 bits that hold two numbers each (``.f32x2``)."""
+
+    def halves(value: HostArray, lanes: int) -> HostArray:
+        pair = np.ascontiguousarray(value).view(np.float32)
+        return np.tile(pair, lanes) if value.size == 1 else pair
+
+    def wrapped(*operands: HostArray) -> HostArray:
+        lanes = max(operand.size for operand in operands)
+        result = compute(*(halves(operand, lanes) for operand in operands))
+        assert isinstance(result, np.ndarray)
+        return result.view(np.uint64)
+
+    return wrapped
+
+
 def read_type(form: Form, *flags: str) -> tuple[Type, list[bool]]:
     """The type, f32 or f64, and which of ``flags`` are there; they go with f32 only."""
     type = form.type("f32", "f64")
@@ -60,18 +78,23 @@ def read_type(form: Form, *flags: str) -> tuple[Type, list[bool]]:
 def _sums_and_products(
     name: str, operation: Callable[[HostArray, HostArray], HostArray]
 ) -> Callable[[Form], Operation]:
-    """add, sub, mul: ``.sat`` exists and ``.rn`` may be left out."""
+    """add, sub, mul: ``.sat`` exists, ``.f32x2`` too, and ``.rn`` may be left out.
+
+    Left out it allows ptxas to contract; here it is ``.rn`` then.
+    """
 
     def nearest(a: HostArray, b: HostArray) -> HostArray:
-        result = operation(a, b)
-        total = result.dot(result)  # as in ``settled``, to spare the call
-        return result if total == total else settled(result, a, b)
+        return settled(operation(a, b), a, b)
 
     def decode(form: Form) -> Operation:
         rounding = form.one_of(*ROUNDINGS) or "rn"
-        type, (ftz, sat) = read_type(form, "ftz", "sat")
+        two = form.flag("f32x2")
+        type, (ftz, sat) = (F32, (form.flag("ftz"), False)) if two else read_type(form, "ftz", "sat")
         compute = nearest if rounding == "rn" else directed.arithmetic(name, rounding, type)
-        return form.operation(modified(compute, ftz, sat), (type, type), type)
+        compute = modified(compute, ftz, sat)
+        if two:
+            return form.operation(pairwise(compute), (B64, B64), B64)
+        return form.operation(compute, (type, type), type)
 
     return decode
 
@@ -132,40 +155,6 @@ def abs(form: Form) -> Operation:
     """``abs{.ftz}``: the sign bit cleared, of a NaN too (the ISA leaves the NaN open; devices do this)."""
     type, (ftz,) = read_type(form, "ftz")
     return form.operation(modified(np.absolute, ftz), (type,), type)
-
-
-def _extremum(
-    choose: Callable[[HostArray, HostArray], HostArray], tie: Callable[[HostArray, HostArray], HostArray]
-) -> Callable[[Form], Operation]:
-    """min and max: of a number and a NaN the number, with ``.NaN`` the NaN; -0 is less than +0.
-
-    Two NaNs, and any under ``.NaN``, give the canonical one.
-    """
-
-    def decode(form: Form) -> Operation:
-        strict = form.flag("NaN")
-        type, (ftz,) = read_type(form, "ftz")
-        if strict and type.bits == 64:
-            form.unknown(".NaN")
-        bits = np.dtype(f"u{type.nbytes}")
-        nan = CANONICAL[32] if type.bits == 32 else np.float64("nan")
-
-        def compute(a: HostArray, b: HostArray) -> HostArray:
-            # Equal operands differ in the sign of zero at most.
-            equal = tie(a.view(bits), b.view(bits)).view(type.dtype)
-            result = np.where(a == b, equal, choose(a, b))
-            missing = np.isnan(a) | np.isnan(b) if strict else np.isnan(result)
-            if missing.any():
-                result[np.broadcast_to(missing, result.shape)] = nan
-            return result
-
-        return form.operation(modified(compute, ftz), (type, type), type)
-
-    return decode
-
-
-min = _extremum(np.fmin, np.bitwise_or)
-max = _extremum(np.fmax, np.bitwise_and)
 
 
 def copysign(form: Form) -> Operation:

@@ -22,7 +22,7 @@ from solvergen.runtime.ptx.instructions.directed import (
     sum32,
     two_sum,
 )
-from solvergen.runtime.ptx.instructions.floats import ROUNDINGS, modified, read_type
+from solvergen.runtime.ptx.instructions.floats import B64, F32, ROUNDINGS, modified, pairwise, read_type
 from solvergen.runtime.ptx.instructions.nans import settled
 from solvergen.runtime.ptx.instructions.operation import Form, Operation
 
@@ -70,13 +70,14 @@ def _one(a: float, b: float, c: float) -> float:
     try:
         return exact.numerator / exact.denominator  # Python rounds this quotient correctly
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def fma(form: Form) -> Operation:
-    """``fma.rnd{.ftz}{.sat} d, a, b, c``: a*b + c, rounded once."""
+    """``fma.rnd{.ftz}{.sat} d, a, b, c``: a*b + c, rounded once. ``mad`` of floats is the same."""
     rounding = form.needs(*ROUNDINGS)
-    type, (ftz, sat) = read_type(form, "ftz", "sat")
+    two = form.flag("f32x2")
+    type, (ftz, sat) = (F32, (form.flag("ftz"), False)) if two else read_type(form, "ftz", "sat")
 
     def single(a: HostArray, b: HostArray, c: HostArray) -> HostArray:
         product = a.astype(np.float64) * b
@@ -91,4 +92,6 @@ def fma(form: Form) -> Operation:
         return settled(result, a, b, c)
 
     compute = modified(single if type.bits == 32 else double, ftz, sat)
+    if two:
+        return form.operation(pairwise(compute), (B64, B64, B64), B64)
     return form.operation(compute, (type, type, type), type)

@@ -21,15 +21,16 @@ CANONICAL = {
 """The NaN that the instructions of a width make."""
 
 _QUIET64 = np.uint64(1 << 51)
+_SHORT = 8192
 
 
 def settled(result: HostArray, *operands: HostArray) -> HostArray:
     """``result`` with the NaNs that the device would give, written in place.
 
     One dot product tells whether there is a NaN at all: the cheapest reduction that NumPy has, and squares
-    can't cancel.
+    can't cancel. Long ones would wake the threads of a BLAS.
     """
-    total = result.dot(result)
+    total = result.dot(result) if result.size <= _SHORT else np.maximum.reduce(result)
     if total == total:
         return result
     nan = np.isnan(result)
