@@ -13,9 +13,15 @@ FORMAT = 2
 """Part of every key; raised when what is stored under a key changes its meaning."""
 
 
-def key_of(text: str, defines: Mapping[str, int], architecture: str, version: tuple[int, int]) -> str:
+def key_of(
+    text: str,
+    defines: Mapping[str, int],
+    architecture: str,
+    version: tuple[int, int],
+    flags: tuple[str, ...] = FLAGS,
+) -> str:
     """A digest of everything that decides the compiled code."""
-    content = json.dumps([FORMAT, text, sorted(defines.items()), architecture, version, FLAGS])
+    content = json.dumps([FORMAT, text, sorted(defines.items()), architecture, version, flags])
     return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -43,7 +49,7 @@ def compiled(compiler: Compiler, text: str, defines: Mapping[str, int], architec
         KernelBuildError: it doesn't compile.
     """
     folder = open_cache("cuda")
-    key = key_of(text, defines, architecture, compiler.version)
+    key = key_of(text, defines, architecture, compiler.version, compiler.flags)
     suffix = ".cubin" if architecture.startswith("sm_") else ".ptx"
     image = folder.load(key, suffix)
     if image is None:
