@@ -18,8 +18,8 @@ from solvergen.runtime.ptx.module import Instruction, Place
 class Event:
     """An instruction that some threads have executed.
 
-    ``block`` and ``thread``: where each of them is, as numbers in the grid and in its block. ``results``: what
-    it wrote, by the register's name: arrays with an entry for each of them, in the type that it computed.
+    ``block`` and ``thread``: where each of them is, as numbers in the grid and in its block. ``results``:
+    what it wrote, by the register's name: arrays with an entry for each of them, in the type of the result.
     """
 
     kernel: str

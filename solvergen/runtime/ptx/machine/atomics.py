@@ -88,7 +88,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], Change, int]] = {
     "inc": (("u32",), Change(_increment), 1),
     "dec": (("u32",), Change(_decrement), 1),
 }
-"""Operations of ``atom`` and ``red`` (PTX ISA, "Parallel Synchronization and Communication Instructions: atom"):
+"""Operations of ``atom`` and ``red`` (PTX ISA, "atom", "red"): the
 types, what they do, and how many operands they take besides the address."""
 
 FLUSHING_ADD = Change(_flushing_add)

@@ -1,8 +1,8 @@
 """Threads that run together: one array for each register, the first instruction at which any thread is.
 
-Threads part where a branch says so and come together again at the first block that both reach. A block that all
-of a bundle's threads run works on the registers themselves; one that only some run works on what they bring
-along, and leaves there what is of use later.
+Threads part where a branch says so and come together again at the first block that both reach. A block that
+all of a bundle's threads run works on the registers themselves; one that only some run works on what they
+bring along, and leaves there what is of use later.
 """
 
 from __future__ import annotations
@@ -226,5 +226,6 @@ class Bundle:
             else:
                 bits = missing(group, 0)
                 names = ", ".join(str(lane) for lane in range(32) if bits >> lane & 1)
-                why = f"waits for lanes {names} of its warp, which never come here (mask {int(group.mask[0]):#010x})"
+                mask = f"{int(group.mask[0]):#010x}"
+                why = f"waits for lanes {names} of its warp, which never come here (mask {mask})"
             raise Violation(step.instruction, int(lanes[0]), why)

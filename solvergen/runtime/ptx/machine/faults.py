@@ -101,13 +101,15 @@ def fault(
 def source_lines(place: Place, source: str) -> list[str]:
     """The lines of CUDA that an instruction comes from, and the equation above them if there is one."""
     text = source.splitlines()
-    found = []
-    for what, number in (("CUDA line", place.source), ("inlined at line", place.inlined_at)):
+    found: list[str] = []
+    equation = ""
+    for number in (place.source, *place.calls):
         if not number:
             continue
         quoted = text[number - 1].strip() if number <= len(text) else ""
+        what = "called at line" if found else "CUDA line"
         found.append(f"{what} {number}" + (f": {quoted}" if quoted else ""))
-    equation = _comment_above(text, place.source)
+        equation = equation or _comment_above(text, number)
     return [*found, f"equation: {equation}"] if equation else found
 
 

@@ -1,8 +1,8 @@
 """Where control goes: basic blocks, how they end, and which registers matter where.
 
 A guarded instruction other than a branch stands in a block of its own that the other threads go around, so
-guards are nothing but branches. Blocks keep the order of the text: the machine runs the first one at which any
-thread is.
+guards are nothing but branches. Blocks keep the order of the text: the machine runs the first one at which
+any thread is.
 """
 
 from __future__ import annotations

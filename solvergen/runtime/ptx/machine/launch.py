@@ -19,8 +19,8 @@ from solvergen.runtime.ptx.machine.spaces import Spaces
 from solvergen.runtime.ptx.machine.wave import Order, ThreadViolation, TooLong, Watch, Wave
 
 ORDERS = (Order(lanes=16384), Order(lanes=24576, turns=(1, 0), backwards=True))
-"""Under which every launch is run: all warps in step; and blocks from the last to the first, of each block the
-odd warps first. The numbers are what was fastest: registers stay in the processor's cache."""
+"""Under which every launch is run: all warps in step; and blocks from the last to the first, of each block
+the odd warps first. The numbers are what was fastest: registers stay in the processor's cache."""
 
 LIMIT = 2_000_000
 """Instructions that a bundle of threads may execute between barriers, unless told otherwise."""
@@ -167,7 +167,8 @@ def _parameters(launch: Launch) -> HostArray:
         given = np.asarray(argument).reshape(1).view(np.uint8)
         if len(given) != parameter.nbytes:
             raise fault(
-                f"parameter {place} ({parameter.name}) has {parameter.nbytes} bytes, its argument {len(given)}",
+                f"parameter {place} ({parameter.name}) has {parameter.nbytes} bytes, "
+                f"its argument {len(given)}",
                 kernel=kernel.name,
             )
         block[parameter.offset : parameter.offset + parameter.nbytes] = given

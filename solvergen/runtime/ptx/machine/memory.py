@@ -1,5 +1,5 @@
-"""Bytes of which every access is checked: it lies in one buffer, is aligned, reads only what was written, writes
-only what may be written, and races with no other thread's.
+"""Bytes of which every access is checked: it lies in one buffer, is aligned, reads only what was written,
+writes only what may be written, and races with no other thread's.
 """
 
 from __future__ import annotations
@@ -50,7 +50,13 @@ READS: frozenset[Kind] = frozenset({"read", "strong read", "atomic"})
 WRITES: frozenset[Kind] = frozenset({"write", "strong write", "atomic"})
 """Accesses that leave something there."""
 
-_WORDS = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8"), 16: np.dtype("c16")}
+_WORDS: dict[int, np.dtype[Any]] = {
+    1: np.dtype("u1"),
+    2: np.dtype("u2"),
+    4: np.dtype("u4"),
+    8: np.dtype("u8"),
+    16: np.dtype("c16"),
+}
 """Types by which accesses of each width are moved in one go. No arithmetic is done on them."""
 
 _RACE = "which {{other}} {} with no barrier between them"
@@ -124,14 +130,14 @@ class Memory:
         return self.bytes[begin : begin + self.regions.regions[index].nbytes]
 
     def declare_written(self, index: int, written: HostArray | None = None) -> None:
-        """The ``index``-th region holds values from the beginning: all of it, or the bytes where ``written``."""
+        """The ``index``-th region holds values from the beginning: all of it, or where ``written``."""
         if self._valid is None:
             return
         begin, nbytes = self.regions.offset_of[index], self.regions.regions[index].nbytes
         bytes_written = np.zeros(self.stride, np.bool_)
         bytes_written[begin : begin + nbytes] = True if written is None else written
         # A granule that the region has a part of only can't be accessed as a whole.
-        granules: HostArray = bytes_written.reshape(-1, self._granule).all(axis=1)
+        granules: HostArray = np.logical_and.reduce(bytes_written.reshape(-1, self._granule), axis=1)
         self._valid.reshape(-1, len(granules))[:] |= granules
 
     def written(self, index: int) -> HostArray:
@@ -150,7 +156,7 @@ class Memory:
         Raises Violation.
         """
         placed = self._place(access, addresses, copies)
-        if self._valid is not None or self._marks:
+        if self._valid is not None or (self._marks and not self._read_only[placed.region].all()):
             self._check(access, placed, mine)
         offsets, nbytes, n = placed.offsets, access.nbytes, len(placed.offsets)
         if placed.run:
@@ -178,7 +184,7 @@ class Memory:
         mine: HostArray,
         values: tuple[HostArray, ...],
     ) -> None:
-        """Write ``values``, of the access's dtype and as long as ``mine`` or of length 1. Raises Violation."""
+        """Write ``values``, of the access's dtype, as long as ``mine`` or of length 1. Raises Violation."""
         if len(addresses) != len(mine):
             addresses = np.repeat(addresses, len(mine))
         placed = self._place(access, addresses, copies)
@@ -237,8 +243,8 @@ class Memory:
             position = int(((addresses & (nbytes - 1)) != 0).argmax())
             name = self.regions.name(region, position)
             message = (
-                f"{_VERBS[access.kind]} {nbytes} bytes at {int(addresses[position]):#x} in {name}: the address "
-                f"is not a multiple of {nbytes}"
+                f"{_VERBS[access.kind]} {nbytes} bytes at {int(addresses[position]):#x} in {name}: the "
+                f"address is not a multiple of {nbytes}"
             )
             raise Violation(access.instruction, position, message, buffer=name)
         return _Placed(offsets if copies is None else offsets + copies * self.stride, region, run)

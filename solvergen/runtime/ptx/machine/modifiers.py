@@ -1,4 +1,4 @@
-"""What the modifiers of a load, store or atomic say (PTX ISA, "Data Movement and Conversion Instructions")."""
+"""What the modifiers of a load, store or atomic say (PTX ISA, "Data Movement and Conversion")."""
 
 from __future__ import annotations
 

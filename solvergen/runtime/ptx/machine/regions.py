@@ -59,8 +59,8 @@ class Stray(Exception):
 class Regions:
     """Regions that don't overlap, by address, and their places in the machine's memory.
 
-    ``nbytes`` is the size of the memory that they need, ``offset_of`` where each begins in it, in the order of
-    ``regions``, which is by address.
+    ``nbytes`` is the size of the memory that they need, ``offset_of`` where each begins in it, in the order
+    of ``regions``, which is by address.
     """
 
     def __init__(self, regions: Sequence[Region]) -> None:

@@ -2,7 +2,8 @@
 
 The list (``Values``) has at 0 the wave that the threads belong to, then the kernel's registers, then
 constants and special registers as they are met. Each value is an array with one entry a thread, or with one
-entry that all threads share. A register's array has the type that was written last; readers view it as theirs.
+entry that all threads share. A register's array has the type that was written last; readers view it as
+theirs.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Slots:
         return self._addresses[symbol.name]
 
     def source(self, operand: Operand, kind: Type, instruction: Instruction) -> tuple[int, Read | None]:
-        """Where a value of type ``kind`` is read, and how, if viewing its array as ``kind.dtype`` isn't enough."""
+        """Where a value of type ``kind`` is read, and how, if a view of its array isn't enough."""
         if isinstance(operand, Not):
             slot = self.register(operand.register)
             return slot, lambda values: ~values[slot]

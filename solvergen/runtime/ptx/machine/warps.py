@@ -1,7 +1,7 @@
 """Instructions by which the threads of a warp exchange values: shuffles, votes, reductions.
 
 Each names the lanes that take part by a mask, and waits until they are all there. So it stands alone in its
-basic block; a bundle runs it for the groups that are complete (``complete``), and it is a fault if a group never is.
+basic block; a bundle runs it for the groups that are complete, and it is a fault if a group never is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from solvergen.runtime.ptx.types import TYPES, Type
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """An instruction at which lanes wait for one another. ``mask`` reads the lanes that each one waits for."""
+    """An instruction at which lanes wait for one another. ``mask`` reads the lanes that each waits for."""
 
     step: Step
     mask: Read
@@ -99,8 +99,8 @@ def activemask(instruction: Instruction, slots: Slots) -> Step:
 
 
 def _shuffle(instruction: Instruction, slots: Slots) -> Meeting:
-    """``shfl.sync``: each lane gets the value of another, which the mode and ``b`` choose, or its own if that lies
-    outside of the segment that ``c`` sets (PTX ISA, "shfl.sync")."""
+    """``shfl.sync``: each lane gets the value of another, which the mode and ``b`` choose, or its own if that
+    lies outside of the segment that ``c`` sets (PTX ISA, "shfl.sync")."""
     form = Form(instruction)
     form.needs("sync")
     mode = form.needs("up", "down", "bfly", "idx")
@@ -177,15 +177,24 @@ def _vote(instruction: Instruction, slots: Slots) -> Meeting:
         bits = np.where(asked[1](values), np.int64(1) << group.lane, 0)
         votes = _over_groups(group, bits, np.bitwise_or)
         if target:
-            values[target] = {
-                "all": lambda: votes == group.mask,
-                "any": lambda: votes != 0,
-                "uni": lambda: (votes == group.mask) | (votes == 0),
-                "ballot": lambda: votes.astype(np.uint32),
-            }[mode]()
+            values[target] = _outcome(mode, votes, group.mask)
 
     step = Step(instruction, run, (asked[0], mask[0], mine), (target,) if target else ())
     return Meeting(step, mask[1], False)
+
+
+def _outcome(mode: str, votes: HostArray, mask: HostArray) -> HostArray:
+    """What a vote comes to, from the bits of the lanes that are for it."""
+    outcome: HostArray
+    if mode == "all":
+        outcome = votes == mask
+    elif mode == "any":
+        outcome = votes != 0
+    elif mode == "uni":
+        outcome = (votes == mask) | (votes == 0)
+    else:
+        outcome = votes.astype(np.uint32)
+    return outcome
 
 
 def _reduce(instruction: Instruction, slots: Slots) -> Meeting:

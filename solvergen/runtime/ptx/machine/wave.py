@@ -134,7 +134,10 @@ class Wave:
                 other = int(blocks[first]) * self._threads + int(absent[0])
                 why = "has ended"
             count = int((~elsewhere).sum())
-            message = f"waits at a barrier that only {count} of its block's {self._threads} threads reach: {{other}} {why}"
+            message = (
+                f"waits at a barrier that only {count} of its block's {self._threads} threads reach: "
+                f"{{other}} {why}"
+            )
             raise ThreadViolation(Violation(instruction, 0, message, other=other), int(here[0]))
         self.clock.block_barrier(blocks)
 
