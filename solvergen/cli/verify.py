@@ -13,6 +13,7 @@ import typer
 from solvergen.cli import exit_codes, signals, specs
 from solvergen.cli.console import print_json, print_table, progress
 from solvergen.cli.replay import replay
+from solvergen.cli.static import static
 
 if TYPE_CHECKING:
     from solvergen.verify import Progress, Report
@@ -60,6 +61,38 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    static_checks: Annotated[
+        bool,
+        typer.Option("--static", help="Look at the compiled kernels instead, without running them."),
+    ] = False,
+    architectures: Annotated[
+        str | None,
+        typer.Option(
+            "--arch",
+            metavar="LIST",
+            help="With --static: compute capabilities. Default: 75,80,90,100,120",
+            show_default=False,
+        ),
+    ] = None,
+    dtypes: Annotated[
+        str | None,
+        typer.Option(
+            "--dtypes",
+            metavar="LIST",
+            help="With --static: types, as float32,bfloat16/float32 (parameter/gradient). Default: all mixes",
+            show_default=False,
+        ),
+    ] = None,
+    bandwidth: Annotated[
+        float | None,
+        typer.Option(
+            "--bandwidth",
+            metavar="GB/S",
+            min=0.001,
+            help="With --static: of the memory, for times. Default: of one card of each capability",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Hold the backends to the bits of each rule.
@@ -70,6 +103,22 @@ def verify(
     """
     from solvergen.verify import verify_all
 
+    if static_checks:
+        if replay_file is not None:
+            raise typer.BadParameter("nothing is run, so nothing is run again", param_hint="'--static'")
+        with _optimizers(folder) as found:
+            static(
+                _chosen(found, names or [], specs.folder_or_shipped(folder)),
+                parts=() if backends is None else _backends(backends),
+                architectures=architectures,
+                dtypes=dtypes,
+                bandwidth=bandwidth,
+                as_json=as_json,
+            )
+        return
+    for option, given in (("--arch", architectures), ("--dtypes", dtypes), ("--bandwidth", bandwidth)):
+        if given is not None:
+            raise typer.BadParameter("goes with --static", param_hint=f"'{option}'")
     asked = _backends(DEFAULT_BACKENDS if backends is None else backends)
     if replay_file is not None:
         if names:
