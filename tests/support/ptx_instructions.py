@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,7 +11,10 @@ from solvergen.runtime.ptx.instructions import Operation, decode
 from solvergen.runtime.ptx.module import Instruction, Integer, Operand, Pair, Place, Register, Vector
 from solvergen.runtime.ptx.types import TYPES
 
-_REGISTER = Register("%x", TYPES["b32"], 0)
+Column: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
+_REGISTERS = tuple(Register(f"%x{slot}", TYPES["b32"], slot) for slot in range(8))
+_REGISTER = _REGISTERS[0]
 
 
 def instruction(name: str, *operands: Operand | int, sources: int = 0) -> Instruction:
@@ -19,7 +22,7 @@ def instruction(name: str, *operands: Operand | int, sources: int = 0) -> Instru
     opcode, *modifiers = name.split(".")
     given = tuple(Integer(operand) if isinstance(operand, int) else operand for operand in operands)
     if not given:
-        given = (_REGISTER,) * (1 + sources)
+        given = _REGISTERS[: 1 + sources]
     place = Place(7, f"{name} by hand;")
     return Instruction(opcode, tuple(modifiers), given, None, place)
 
@@ -57,27 +60,28 @@ def compute(
     ``constants``: the sources that the text gives as constants; their column must say the same. Several
     results: a list of columns.
     """
-    texts: list[Operand | int] = [destination if destination is not None else _REGISTER]
+    texts: list[Operand | int] = [destination or _REGISTER]
     for index in range(len(values)):
         constant = constants[index] if index < len(constants) else None
-        texts.append(_REGISTER if constant is None else constant)
+        texts.append(_REGISTERS[1 + index] if constant is None else constant)
     operation = decoded(instruction(name, *texts))
     columns = [
         np.asarray(column, source.dtype) for column, source in zip(values, operation.sources, strict=True)
     ]
-    return evaluate(operation, columns)
+    listed = [result.tolist() for result in evaluate(operation, columns)]
+    return listed[0] if len(listed) == 1 else listed
 
 
-def evaluate(operation: Operation, columns: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
+def evaluate(operation: Operation, columns: Sequence[Column]) -> list[Column]:
     """Runs ``operation``; checks types and lengths of the results, that the arguments are left alone, and
-    that lanes don't depend on one another: alone, each gives what it gave among the others."""
+    that a lane gives alone what it gave among the others."""
     before = [column.tobytes() for column in columns]
     for column in columns:
         column.setflags(write=False)
     lanes = max(len(column) for column in columns)
+    probe = lanes // 2
     with np.errstate(all="ignore"):
         results = as_tuple(operation.compute(*columns))
-        probe = lanes // 2
         alone = as_tuple(operation.compute(*(c if len(c) == 1 else c[probe : probe + 1] for c in columns)))
     assert [column.tobytes() for column in columns] == before
     assert len(results) == len(operation.results)
@@ -87,8 +91,7 @@ def evaluate(operation: Operation, columns: Sequence[np.ndarray[Any, Any]]) -> l
         assert single.shape == (1,)
         chosen = result[probe : probe + 1] if len(result) == lanes else result
         assert chosen.tobytes() == single.tobytes(), (chosen, single)
-    listed = [np.broadcast_to(result, (lanes,)).tolist() for result in results]
-    return listed[0] if len(listed) == 1 else listed
+    return [np.broadcast_to(result, (lanes,)) for result in results]
 
 
 def as_tuple(results: Any) -> tuple[Any, ...]:
@@ -96,18 +99,14 @@ def as_tuple(results: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-def bits_of(name: str, *columns: Sequence[int], type: str, constants: Sequence[int | None] = ()) -> list[int]:
-    """As ``compute`` for an instruction on floats, bits in and bits out (``type``: of all, f32 or f64)."""
-    dtype = TYPES[type].dtype
-    unsigned = np.dtype(f"u{dtype.itemsize}")
-    operation = decoded(instruction(name, sources=len(columns)))
+def bits_of(name: str, *columns: Sequence[int], destination: Operand | None = None) -> list[int]:
+    """The result of an instruction on floats, as bits of all sources and of the result."""
+    given = instruction(name, destination or _REGISTER, *_REGISTERS[1 : 1 + len(columns)])
+    operation = decoded(given)
     arrays = [
-        np.asarray(column, unsigned).view(source.dtype)
+        np.asarray(column, f"u{source.nbytes}").view(source.dtype)
         for column, source in zip(columns, operation.sources, strict=True)
     ]
-    with np.errstate(all="ignore"):
-        results = as_tuple(operation.compute(*arrays))
-    (result,) = results
-    assert result.dtype == operation.results[0].dtype
-    listed: list[int] = np.ascontiguousarray(result).view(f"u{result.dtype.itemsize}").tolist()
+    (result,) = evaluate(operation, arrays)
+    listed: list[int] = np.ascontiguousarray(result).view(f"u{result.itemsize}").tolist()
     return listed

@@ -7,11 +7,12 @@ import math
 import operator
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from solvergen.errors import PtxError
 from tests.support.exact import single
-from tests.support.ptx_instructions import compute, decoded, instruction, pair
+from tests.support.ptx_instructions import compute, decoded, evaluate, instruction, pair, register
 
 ORDER: dict[str, Callable[[float, float], bool]] = {
     "eq": operator.eq,
@@ -62,6 +63,13 @@ def test_floats(type: str, name: str) -> None:
             assert holds == (len(name) == 3), (x, y)
         else:
             assert holds == ORDER[name[:2]](x, y), (x, y)
+
+
+def test_a_value_compared_with_itself() -> None:
+    operation = decoded(instruction("setp.nan.f32", register(), register(), register()))
+    a = np.array([1.0, math.nan, math.inf], np.float32)
+    (found,) = evaluate(operation, [a, a])
+    assert found.tolist() == [False, True, False]
 
 
 def test_ftz() -> None:

@@ -44,28 +44,13 @@ def integers(type: str) -> list[int]:
     return sorted(v for v in values if low <= v <= high)
 
 
-def bits_from(name: str, values: list[int]) -> list[int]:
-    """Results of a conversion as bits."""
-    operation = decoded(instruction(name, sources=1))
-    with np.errstate(all="ignore"):
-        result = operation.compute(np.array(values, operation.sources[0].dtype))
-    assert isinstance(result, np.ndarray)
-    assert result.dtype == operation.results[0].dtype
-    found: list[int] = result.view(f"u{result.dtype.itemsize}").tolist()
-    return found
-
-
-def floats_from(name: str, bits: list[int], type: str) -> list[int]:
-    """Results of a conversion of a float type, bits in, bits or integers out."""
+def converted(name: str, given: list[int]) -> list[int]:
+    """A conversion's results. Floats are given and found as bits, integers as they are."""
     operation = decoded(instruction(name, sources=1))
     source = operation.sources[0].dtype
-    with np.errstate(all="ignore"):
-        result = operation.compute(np.array(bits, f"u{source.itemsize}").view(source))
-    assert isinstance(result, np.ndarray)
-    assert result.dtype == operation.results[0].dtype
-    found: list[int] = (
-        result.view(f"u{result.dtype.itemsize}") if result.dtype.kind == "f" else result
-    ).tolist()
+    bits = np.array(given, f"u{source.itemsize}" if source.kind == "f" else source)
+    (result,) = evaluate(operation, [bits.view(source)])
+    found: list[int] = (result.view(f"u{result.itemsize}") if result.dtype.kind == "f" else result).tolist()
     return found
 
 
@@ -82,7 +67,7 @@ def test_integers_keep_low_bits_or_are_clamped(source: str, result: str) -> None
 @pytest.mark.parametrize(("source", "result"), [*itertools.product(INTEGERS, FORMATS)])
 def test_integers_to_floats(source: str, result: str, mode: str) -> None:
     values = integers(source)
-    found = bits_from(f"cvt.{mode}.{result}.{source}", values)
+    found = converted(f"cvt.{mode}.{result}.{source}", values)
     for value, bits in zip(values, found, strict=True):
         assert bits == rounded(Fraction(value), FORMATS[result], mode), (mode, value)
 
@@ -124,7 +109,7 @@ def to_integer(value: Fraction, mode: str) -> int:
 def test_floats_to_integers(source: str, result: str, mode: str) -> None:
     bits = float_bits(source)
     low, high = limits(result)
-    found = floats_from(f"cvt.{mode}.{result}.{source}", bits, source)
+    found = converted(f"cvt.{mode}.{result}.{source}", bits)
     for given, integer in zip(bits, found, strict=True):
         expected = min(max(to_integer(value_of(given, source), mode), low), high)
         assert integer == expected, (mode, hex(given))
@@ -135,13 +120,13 @@ def test_infinities_and_nans_to_integers(source: str, result: str) -> None:
     form = FORMATS[source]
     low, high = limits(result)
     infinite = [form.infinity, form.infinity | form.sign]
-    assert floats_from(f"cvt.rzi.{result}.{source}", infinite, source) == [high, low]
+    assert converted(f"cvt.rzi.{result}.{source}", infinite) == [high, low]
     # Zero, unless the float or the integer has 64 bits: then the highest bit alone.
     width = int(result[1:])
     lone_bit = low if result[0] == "s" else 1 << (width - 1)
     expected = lone_bit if source == "f64" or width == 64 else 0
     nans = [form.infinity | 1, form.infinity | form.sign | 5, form.infinity | (form.infinity >> 1)]
-    assert floats_from(f"cvt.rni.sat.{result}.{source}", nans, source) == [expected] * 3
+    assert converted(f"cvt.rni.sat.{result}.{source}", nans) == [expected] * 3
 
 
 @pytest.mark.parametrize("mode", ["rni", "rzi", "rmi", "rpi"])
@@ -149,7 +134,7 @@ def test_infinities_and_nans_to_integers(source: str, result: str) -> None:
 def test_floats_to_integral_floats(type: str, mode: str) -> None:
     form = FORMATS[type]
     bits = float_bits(type)
-    found = floats_from(f"cvt.{mode}.{type}.{type}", bits, type)
+    found = converted(f"cvt.{mode}.{type}.{type}", bits)
     for given, result in zip(bits, found, strict=True):
         integer = Fraction(to_integer(value_of(given, type), mode))
         assert result == rounded(integer, form, negative_zero=bool(given & form.sign)), (mode, hex(given))
@@ -169,7 +154,7 @@ def test_to_a_narrower_float(source: str, result: str, mode: str) -> None:
     bits += [e + d * unit // 2 + s for e in edges for d in (-1, 0, 1, 2, 3) for s in (-1, 0, 1)]
     bits += [random.randrange(form.infinity) for _ in range(200)]
     bits += [b | form.sign for b in bits]
-    found = floats_from(f"cvt.{mode}.{result}.{source}", bits, source)
+    found = converted(f"cvt.{mode}.{result}.{source}", bits)
     for given, narrowed in zip(bits, found, strict=True):
         minus = bool(given & form.sign)
         assert narrowed == rounded(value_of(given, source), narrow, mode, negative_zero=minus), hex(given)
@@ -178,9 +163,10 @@ def test_to_a_narrower_float(source: str, result: str, mode: str) -> None:
 @pytest.mark.parametrize(("source", "result"), [("f32", "f64"), ("f16", "f64"), ("f16", "f32")])
 def test_to_a_wider_float(source: str, result: str) -> None:
     form = FORMATS[source]
-    bits = list(range(form.infinity)) if source == "f16" else float_bits(source)
+    bits = list(range(0, form.infinity, 7)) if source == "f16" else []
+    bits += float_bits(source)
     bits += [b | form.sign for b in bits]
-    found = floats_from(f"cvt.{result}.{source}", bits, source)
+    found = converted(f"cvt.{result}.{source}", bits)
     for given, widened in zip(bits, found, strict=True):
         minus = bool(given & form.sign)
         assert widened == rounded(value_of(given, source), FORMATS[result], negative_zero=minus)
@@ -194,27 +180,27 @@ def test_infinities_and_nans_among_floats() -> None:
         name = f"cvt.{mode}{result}.{source}"
         signs = [0, FORMATS[source].sign]
         expected = [inf[result], inf[result] | FORMATS[result].sign]
-        assert floats_from(name, [inf[source] | s for s in signs], source) == expected
+        assert converted(name, [inf[source] | s for s in signs]) == expected
         if result != "f64":
-            assert floats_from(name, [inf[source] | s | 1 for s in signs], source) == [canonical[result]] * 2
+            assert converted(name, [inf[source] | s | 1 for s in signs]) == [canonical[result]] * 2
     # To double precision the payload is kept, and made quiet.
-    assert floats_from("cvt.f64.f32", [0x7F800001], "f32") == [0x7FF8 << 48 | 1 << 29]
+    assert converted("cvt.f64.f32", [0x7F800001]) == [0x7FF8 << 48 | 1 << 29]
 
 
 def test_ftz_and_sat() -> None:
     least, minus = 0x007FFFFF, 0x80000000
-    assert floats_from("cvt.ftz.f32.f32", [least, least | minus], "f32") == [0, minus]
-    assert floats_from("cvt.rpi.ftz.f32.f32", [least], "f32") == [0]
-    assert floats_from("cvt.rpi.f32.f32", [least], "f32") == [0x3F800000]
-    assert floats_from("cvt.rpi.ftz.s32.f32", [least], "f32") == [0]
-    assert floats_from("cvt.rpi.s32.f32", [least], "f32") == [1]
-    assert floats_from("cvt.ftz.f64.f32", [least | minus], "f32") == [1 << 63]
+    assert converted("cvt.ftz.f32.f32", [least, least | minus]) == [0, minus]
+    assert converted("cvt.rpi.ftz.f32.f32", [least]) == [0]
+    assert converted("cvt.rpi.f32.f32", [least]) == [0x3F800000]
+    assert converted("cvt.rpi.ftz.s32.f32", [least]) == [0]
+    assert converted("cvt.rpi.s32.f32", [least]) == [1]
+    assert converted("cvt.ftz.f64.f32", [least | minus]) == [1 << 63]
     small = rounded(Fraction(1, 2**130), DOUBLE)
-    assert floats_from("cvt.rn.ftz.f32.f64", [small], "f64") == [0]
-    assert floats_from("cvt.rn.f32.f64", [small], "f64") == [1 << 19]
+    assert converted("cvt.rn.ftz.f32.f64", [small]) == [0]
+    assert converted("cvt.rn.f32.f64", [small]) == [1 << 19]
     nan, one, half = 0x7FC00000, 0x3F800000, 0x3F000000
-    assert floats_from("cvt.sat.f32.f32", [nan, one + 1, half, minus | half], "f32") == [0, one, half, 0]
-    assert floats_from("cvt.rn.sat.f16.f32", [nan, one + 1, half], "f32") == [0, 0x3C00, 0x3800]
+    assert converted("cvt.sat.f32.f32", [nan, one + 1, half, minus | half]) == [0, one, half, 0]
+    assert converted("cvt.rn.sat.f16.f32", [nan, one + 1, half]) == [0, 0x3C00, 0x3800]
 
 
 @pytest.mark.parametrize("mode", ["rn", "rz"])
@@ -223,17 +209,17 @@ def test_bfloat16(mode: str) -> None:
     bits = float_bits("f32") + [random.randrange(SINGLE.infinity) for _ in range(300)]
     bits += [(b & ~0xFFFF) + d for b in bits for d in (0x7FFF, 0x8000, 0x8001)]
     bits = [b for b in bits if b & 0x7FFFFFFF < SINGLE.infinity]
-    found = floats_from(f"cvt.{mode}.bf16.f32", bits, "f32")
+    found = converted(f"cvt.{mode}.bf16.f32", bits)
     for given, brain in zip(bits, found, strict=True):
         minus = bool(given & SINGLE.sign)
         assert brain == rounded(Fraction(single(given)), BRAIN, mode, negative_zero=minus), hex(given)
     special = [0x7F800000, 0xFF800000, 0x7F800001, 0xFFFFFFFF]
-    assert floats_from(f"cvt.{mode}.bf16.f32", special, "f32") == [0x7F80, 0xFF80, 0x7FFF, 0x7FFF]
+    assert converted(f"cvt.{mode}.bf16.f32", special) == [0x7F80, 0xFF80, 0x7FFF, 0x7FFF]
 
 
 def test_from_bfloat16() -> None:
     expected = [0x3F800000, 0xC0490000, 0xFF800000, 0x7FFFFFFF, 0x00010000]
-    assert bits_from("cvt.f32.bf16", [0x3F80, 0xC049, 0xFF80, 0x7F81, 0x0001]) == expected
+    assert converted("cvt.f32.bf16", [0x3F80, 0xC049, 0xFF80, 0x7F81, 0x0001]) == expected
 
 
 def test_pairs() -> None:
@@ -247,7 +233,7 @@ def test_pairs() -> None:
 
 def test_a_single_value_stands_for_all_lanes() -> None:
     operation = decoded(instruction("cvt.rzi.s32.f32", sources=1))
-    assert evaluate(operation, [np.array([2.9], np.float32)]) == [2]
+    assert evaluate(operation, [np.array([2.9], np.float32)])[0].tolist() == [2]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ PAYLOAD = 0xFFC12345
 def test_numbers_and_zeros() -> None:
     a = [ONE, TWO, 0, MINUS32, MINUS32, 0, INF32, ONE | MINUS32]
     b = [TWO, ONE, MINUS32, 0, MINUS32, 0, TWO, TWO | MINUS32]
-    assert bits_of("min.f32", a, b, type="f32") == [
+    assert bits_of("min.f32", a, b) == [
         ONE,
         ONE,
         MINUS32,
@@ -26,31 +26,31 @@ def test_numbers_and_zeros() -> None:
         TWO,
         TWO | MINUS32,
     ]
-    assert bits_of("max.f32", a, b, type="f32") == [TWO, TWO, 0, 0, MINUS32, 0, INF32, ONE | MINUS32]
+    assert bits_of("max.f32", a, b) == [TWO, TWO, 0, 0, MINUS32, 0, INF32, ONE | MINUS32]
     assert compute("min.f64", [1.0, -3.0], [2.0, -4.0]) == [1.0, -4.0]
-    assert bits_of("max.f64", [1 << 63, 0], [0, 1 << 63], type="f64") == [0, 0]
+    assert bits_of("max.f64", [1 << 63, 0], [0, 1 << 63]) == [0, 0]
 
 
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_nans(name: str) -> None:
     a, b = [PAYLOAD, ONE, PAYLOAD, 0x7F800001], [ONE, PAYLOAD, PAYLOAD, TWO]
-    assert bits_of(f"{name}.f32", a, b, type="f32") == [ONE, ONE, NAN32, TWO]
-    assert bits_of(f"{name}.NaN.f32", a, b, type="f32") == [NAN32] * 4
+    assert bits_of(f"{name}.f32", a, b) == [ONE, ONE, NAN32, TWO]
+    assert bits_of(f"{name}.NaN.f32", a, b) == [NAN32] * 4
     payload, one = 0xFFF8000000000123, double_bits(1.0)
-    assert bits_of(f"{name}.f64", [payload, one, payload], [one, payload, payload], type="f64") == [
+    assert bits_of(f"{name}.f64", [payload, one, payload], [one, payload, payload]) == [
         one,
         one,
         NAN64,
     ]
-    assert bits_of(f"{name}.NaN.f32", [ONE, PAYLOAD], [TWO], type="f32")[1] == NAN32
+    assert bits_of(f"{name}.NaN.f32", [ONE, PAYLOAD], [TWO])[1] == NAN32
 
 
 def test_magnitudes_with_the_sign_of_the_product() -> None:
     a, b = [-1.0, -1.0, 3.0, 3.0], [2.0, -2.0, -2.0, 2.0]
     assert compute("min.xorsign.abs.f32", a, b) == [-1.0, 1.0, -2.0, 2.0]
     assert compute("max.xorsign.abs.f32", a, b) == [-2.0, 2.0, -3.0, 3.0]
-    assert bits_of("max.NaN.xorsign.abs.f32", [PAYLOAD], [ONE | MINUS32], type="f32") == [NAN32]
-    assert bits_of("min.xorsign.abs.f32", [PAYLOAD], [ONE], type="f32") == [ONE | MINUS32]
+    assert bits_of("max.NaN.xorsign.abs.f32", [PAYLOAD], [ONE | MINUS32]) == [NAN32]
+    assert bits_of("min.xorsign.abs.f32", [PAYLOAD], [ONE]) == [ONE | MINUS32]
 
 
 def test_three_operands() -> None:
@@ -58,14 +58,14 @@ def test_three_operands() -> None:
     assert compute("min.f32", a, b, c) == [1.0, 3.0, -7.0]
     assert compute("max.f32", a, b, c) == [3.0, 5.0, 6.0]
     assert compute("max.abs.f32", a, b, c) == [3.0, 5.0, 7.0]
-    assert bits_of("min.NaN.f32", [ONE, PAYLOAD], [PAYLOAD, ONE], [TWO, TWO], type="f32") == [NAN32, NAN32]
-    assert bits_of("max.f32", [PAYLOAD], [PAYLOAD], [TWO], type="f32") == [TWO]
+    assert bits_of("min.NaN.f32", [ONE, PAYLOAD], [PAYLOAD, ONE], [TWO, TWO]) == [NAN32, NAN32]
+    assert bits_of("max.f32", [PAYLOAD], [PAYLOAD], [TWO]) == [TWO]
 
 
 def test_ftz() -> None:
     least = 0x007FFFFF
-    assert bits_of("min.ftz.f32", [least, least | MINUS32], [ONE, ONE], type="f32") == [0, MINUS32]
-    assert bits_of("max.f32", [least], [0], type="f32") == [least]
+    assert bits_of("min.ftz.f32", [least, least | MINUS32], [ONE, ONE]) == [0, MINUS32]
+    assert bits_of("max.f32", [least], [0]) == [least]
 
 
 @pytest.mark.parametrize(

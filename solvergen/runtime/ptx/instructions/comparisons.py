@@ -65,7 +65,10 @@ def _comparison(form: Form) -> tuple[Compare, Type, Compare | None]:
     """The comparison, the type of what it compares, and what combines it with a predicate."""
     type = form.type(*COMPARED)
     known = _KINDS[type.kind]
-    compare = known[form.needs(*known)]
+    name = form.needs(*known)
+    compare = known[name]
+    if name == "nan" and len(set(form.instruction.operands[1:3])) == 1:
+        compare = lambda a, _: np.not_equal(a, a)  # noqa: E731 - how compilers ask for a NaN, in one call
     if form.flag("ftz"):
         if type.name != "f32":
             form.unknown(".ftz")

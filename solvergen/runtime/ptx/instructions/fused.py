@@ -27,6 +27,7 @@ from solvergen.runtime.ptx.instructions.nans import settled
 from solvergen.runtime.ptx.instructions.operation import Form, Operation
 
 _SPLIT = np.float64(2**27 + 1)
+_BELOW_SINGLE, _TIE = np.uint64(2**29 - 1), np.uint64(2**28)  # bits of a float64 that a float32 lacks
 _LARGE, _SMALL = 2.0**990, 2.0**-900
 
 
@@ -73,6 +74,23 @@ def _one(a: float, b: float, c: float) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
+def fma32(a: HostArray, b: HostArray, c: HostArray) -> HostArray:
+    """a*b + c in float32, rounded to nearest once.
+
+    Rounded to float64 and then to float32 it is wrong only if the float64 looks like a tie, which among
+    subnormals may lie at any bit: those lanes take the long way.
+    """
+    product = np.multiply(a, b, dtype=np.float64)  # exact
+    total: HostArray = product + c
+    result: HostArray = total.astype(np.float32)
+    doubtful = (total.view(np.uint64) & _BELOW_SINGLE) == _TIE
+    doubtful |= (np.abs(total) < 2.0**-125) & (total != 0)
+    if doubtful.any():
+        product, c = (np.broadcast_to(x, result.shape)[doubtful] for x in (product, c))
+        result[doubtful] = sum32(product, c.astype(np.float64), "rn")
+    return result
+
+
 def fma(form: Form) -> Operation:
     """``fma.rnd{.ftz}{.sat} d, a, b, c``: a*b + c, rounded once. ``mad`` of floats is the same."""
     rounding = form.needs(*ROUNDINGS)
@@ -80,8 +98,10 @@ def fma(form: Form) -> Operation:
     type, (ftz, sat) = (F32, (form.flag("ftz"), False)) if two else read_type(form, "ftz", "sat")
 
     def single(a: HostArray, b: HostArray, c: HostArray) -> HostArray:
-        product = a.astype(np.float64) * b
-        return settled(sum32(product, c.astype(np.float64), rounding), a, b, c)
+        if rounding == "rn":
+            return settled(fma32(a, b, c))
+        product = np.multiply(a, b, dtype=np.float64)
+        return settled(sum32(product, c.astype(np.float64), rounding))
 
     def double(a: HostArray, b: HostArray, c: HostArray) -> HostArray:
         result = fma64(a, b, c)

@@ -34,7 +34,7 @@ def settled(result: HostArray, *operands: HostArray) -> HostArray:
     if total == total:
         return result
     nan = np.isnan(result)
-    result[nan] = CANONICAL[8 * result.itemsize]
+    np.copyto(result, CANONICAL[8 * result.itemsize], where=nan)
     if result.itemsize == 8:
         for operand in reversed(operands):
             quiet = (operand.view(np.uint64) | _QUIET64).view(np.float64)
