@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from solvergen.verify import Progress, Report
     from solvergen.verify.collect import Optimizers
 
-DEFAULT_BACKENDS = "numpy,cpu,cuda"
+DEFAULT_BACKENDS = "numpy,cpu,ptx,cuda"
 HEADS = ("optimizer", "backend", "outcome", "examples", "seconds", "detail")
 
 
