@@ -17,13 +17,13 @@ from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
 from solvergen.runtime.cuda import nvrtc
-from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels
+from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
 from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.definition import Initial
 from solvergen.runtime.dtypes import compute_dtype
 from solvergen.runtime.kernel_interface import CHUNK
-from solvergen.runtime.ptx.compiler import PtxCompiler
+from solvergen.runtime.ptx.compiler import ptx_compiler
 from solvergen.runtime.ptx.device import Argument, Expected, PtxDevice
 from solvergen.runtime.ptx.machine.buffers import Buffer
 from solvergen.runtime.ptx.machine.launch import LIMIT
@@ -55,10 +55,10 @@ class PtxBackend(HostArrays):
             found = compiler or nvrtc.load()
         except BackendUnavailable as missing:
             raise BackendUnavailable(f"backend 'ptx': {missing}") from None
-        compiler_of_ptx = PtxCompiler(found)
-        compiler_of_ptx.architecture_for(capability)
+        emitter = ptx_compiler(found)
+        emitter.architecture_for(capability)
         self._device = PtxDevice(capability, observe=observe, limit=limit)
-        self._kernels = Kernels(compiler_of_ptx)
+        self._kernels = shared_kernels(emitter)
 
     def allocate(self, param: HostArray, init: Initial) -> HostArray:
         """A state that begins where the CUDA backend would let it begin, relative to a word."""

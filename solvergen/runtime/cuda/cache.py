@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 
 from solvergen.runtime.cache_folder import open_cache
-from solvergen.runtime.cuda.nvrtc import FLAGS, Compiled, Compiler
+from solvergen.runtime.cuda.nvrtc import Compiled, Compiler
 
 FORMAT = 2
 """Part of every key; raised when what is stored under a key changes its meaning."""
@@ -18,7 +18,7 @@ def key_of(
     defines: Mapping[str, int],
     architecture: str,
     version: tuple[int, int],
-    flags: tuple[str, ...] = FLAGS,
+    flags: tuple[str, ...],
 ) -> str:
     """A digest of everything that decides the compiled code."""
     content = json.dumps([FORMAT, text, sorted(defines.items()), architecture, version, flags])

@@ -10,7 +10,7 @@ from pathlib import Path
 from solvergen.errors import KernelBuildError
 from solvergen.runtime.cuda.cache import compiled, key_of
 from solvergen.runtime.cuda.device import Device, Kernel
-from solvergen.runtime.cuda.nvrtc import Compiler, Nvrtc
+from solvergen.runtime.cuda.nvrtc import Compiler
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.kernel_interface import update_defines
 
@@ -59,6 +59,6 @@ class Kernels:
 
 
 @functools.cache
-def shared_kernels(compiler: Nvrtc) -> Kernels:
+def shared_kernels(compiler: Compiler) -> Kernels:
     """The kernels that all optimizers share: each is loaded once on a GPU."""
     return Kernels(compiler)

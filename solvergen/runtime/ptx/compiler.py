@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 from solvergen.errors import BackendUnavailable
@@ -32,3 +33,9 @@ class PtxCompiler:
     def compile(self, text: str, architecture: str, defines: Mapping[str, int] | None = None) -> Compiled:
         """Compile to PTX. Raises KernelBuildError."""
         return self._nvrtc.compile(text, architecture, defines, extra_flags=(_LINES,))
+
+
+@functools.cache
+def ptx_compiler(nvrtc: Nvrtc) -> PtxCompiler:
+    """The one of an NVRTC, so that its kernels are decoded once a process."""
+    return PtxCompiler(nvrtc)

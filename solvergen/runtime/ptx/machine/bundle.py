@@ -144,6 +144,8 @@ class Bundle:
                 self._send(end.other, lanes)
             else:
                 everyone = self.lanes(lanes)
+                if "uni" in end.instruction.modifiers:
+                    self._refuse_parting(end, everyone, holds)
                 self._send(end.taken, everyone[holds])
                 self._send(end.other, everyone[~holds])
         elif isinstance(end, Meet):
@@ -211,6 +213,15 @@ class Bundle:
                 raise Violation(
                     instruction, int(there.argmin()), f"reads {name}, to which it has written nothing"
                 )
+
+    def _refuse_parting(self, end: Choose, lanes: HostArray, holds: HostArray) -> None:
+        """At ``bra.uni`` all threads of a warp that are there go the same way."""
+        warps = self._wave.clock.warp_of(self.numbers[lanes])
+        begins = np.flatnonzero(np.diff(warps, prepend=-1))
+        parts = np.minimum.reduceat(holds, begins) != np.maximum.reduceat(holds, begins)
+        if parts.any():
+            why = "parts from threads of its warp at a branch that is said to be the same for all"
+            raise Violation(end.instruction, int(begins[parts.argmax()]), why)
 
     def _refuse_stalled(self) -> None:
         for at, parts in self._stalled.items():

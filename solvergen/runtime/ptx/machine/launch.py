@@ -23,7 +23,7 @@ ORDERS = (Order(lanes=16384), Order(lanes=24576, turns=(1, 0), backwards=True))
 the odd warps first. The numbers are what was fastest: registers stay in the processor's cache."""
 
 LIMIT = 2_000_000
-"""Instructions that a bundle of threads may execute between barriers, unless told otherwise."""
+"""Instructions that threads which run together may execute, unless told otherwise."""
 
 MAX_BLOCK = 1024
 """Threads that a block may have."""

@@ -12,7 +12,7 @@ from solvergen.runtime.ptx.machine.addresses import cvta, isspacep
 from solvergen.runtime.ptx.machine.flow import BRANCH, LEAVE, End, is_barrier, stretches
 from solvergen.runtime.ptx.machine.liveness import Needs, needs_of
 from solvergen.runtime.ptx.machine.slots import Slots, Values, error
-from solvergen.runtime.ptx.machine.step import Step
+from solvergen.runtime.ptx.machine.step import Step, nothing
 from solvergen.runtime.ptx.machine.values import arithmetic
 from solvergen.runtime.ptx.machine.variables import Variables, place_variables
 from solvergen.runtime.ptx.machine.warps import Meeting, activemask, meeting
@@ -66,7 +66,7 @@ def decoded(module: Module, name: str) -> Program:
     kernel = module.kernels[name]
     variables = place_variables(module, kernel)
     slots = Slots(kernel, variables.addresses)
-    steps: list[Step | Meeting | None] = []
+    steps: list[Step | Meeting] = []
     uses: list[Use] = []
     for instruction in kernel.instructions:
         steps.append(_step(instruction, slots, kernel, uses))
@@ -75,7 +75,7 @@ def decoded(module: Module, name: str) -> Program:
     parts = []
     for stretch in cut:
         inside = steps[stretch.begin : stretch.end]
-        parts.append(tuple(s.step if isinstance(s, Meeting) else s for s in inside if s is not None))
+        parts.append(tuple(step.step if isinstance(step, Meeting) else step for step in inside))
     needs = needs_of(parts, [stretch.how for stretch in cut], slots)
     blocks = []
     for stretch, part, need in zip(cut, parts, needs, strict=True):
@@ -88,7 +88,7 @@ def decoded(module: Module, name: str) -> Program:
 def _block(steps: tuple[Step, ...], met: Meeting | None, end: End, needs: Needs) -> Block:
     return Block(
         steps,
-        tuple(step.run for step in steps),
+        tuple(step.run for step in steps if step.run is not nothing),
         met,
         end,
         needs.gather,
@@ -99,14 +99,13 @@ def _block(steps: tuple[Step, ...], met: Meeting | None, end: End, needs: Needs)
     )
 
 
-def _step(instruction: Instruction, slots: Slots, kernel: Kernel, uses: list[Use]) -> Step | Meeting | None:
-    """What an instruction does; None for one that only says where to go, or does nothing that can be seen."""
+def _step(instruction: Instruction, slots: Slots, kernel: Kernel, uses: list[Use]) -> Step | Meeting:
+    """What an instruction does; where it sends its threads is the affair of ``flow``."""
     opcode = instruction.opcode
-    if opcode in _CONTROL or is_barrier(instruction):
-        return None
     if opcode in ("membar", "fence"):
         _check_fence(instruction)
-        return None
+    if opcode in (*_CONTROL, "membar", "fence") or is_barrier(instruction):
+        return Step(instruction, nothing, (), ())
     if opcode == "ld":
         step, use = load(instruction, slots, kernel)
         uses += [use] if use else []
@@ -143,6 +142,9 @@ _FENCES = {
 
 
 def _check_fence(instruction: Instruction) -> None:
-    """Memory is always as every thread sees it, so fences have nothing to do (PTX ISA, "membar, fence")."""
+    """Memory is always as every thread sees it, so fences have nothing to do (PTX ISA, "membar, fence").
+
+    Raises PtxError for a fence of another kind.
+    """
     if (instruction.opcode, *instruction.modifiers) not in _FENCES or instruction.operands:
         raise error(instruction, f"the interpreter doesn't know {instruction.name}")

@@ -45,7 +45,7 @@ class TooLong(Exception):
 class Wave:
     """See above. Index 0 of every list of values, so that steps find memory and parameters.
 
-    ``limit``: how many instructions all threads of a bundle may execute together.
+    ``limit``: how many instructions all threads of a wave may execute together.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Wave:
         self.memories = memories
         self.clock = clock
         self.watch = watch
-        self._left = self._limit = limit
+        self._left = limit
         self._threads = block.count
         inner = np.tile(np.arange(block.count), len(blocks))
         number = np.repeat(blocks, block.count)
@@ -88,7 +88,6 @@ class Wave:
         """Run all threads to their end. Raises ThreadViolation, TooLong."""
         while True:
             for bundle in self.bundles:
-                self._left = self._limit
                 try:
                     bundle.run()
                 except Violation as violation:
