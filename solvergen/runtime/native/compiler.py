@@ -221,7 +221,11 @@ def _try_out(command: tuple[str, ...], cache: CacheFolder, more: tuple[str, ...]
 
 def _quirks(version: str) -> tuple[str, ...]:
     # `zig cc` adds checks for undefined behaviour, which stop the process where one triggers.
-    return ("-fno-sanitize=undefined",) if "clang" in version else ()
+    if "clang" in version:
+        return ("-fno-sanitize=undefined",)
+    # gcc's removal of partial redundancies merges the branches of nested conditions into more ways than its
+    # vectoriser understands; without it, loops with general powers are vectorised, too.
+    return ("-fno-tree-pre",)
 
 
 def _last_words(result: subprocess.CompletedProcess[str]) -> str:

@@ -19,6 +19,7 @@ from solvergen.runtime.native.running import in_scratch, run_compiler
 _ARITHMETIC = r"(?:add|sub|mul|div|sqrt)"
 _PACKED = re.compile(rf"^(?:v?{_ARITHMETIC}p[sd]\s|f{_ARITHMETIC}\s+v\d+\.\d)")
 _SCALAR = re.compile(rf"^(?:v?{_ARITHMETIC}s[sd]\s|f{_ARITHMETIC}\s+[sd]\d)")
+_FLOATING = re.compile(rf"{_PACKED.pattern}|{_SCALAR.pattern}")
 _FUSED = re.compile(r"^(?:vfn?m(?:add|sub)|fml[as]\s|fn?m(?:add|sub)\s)")
 _CALL = re.compile(r"^(?:callq?|bl|blr)\s")
 _LOC = re.compile(r"^\.loc\s+\d+\s+(\d+)")
@@ -30,7 +31,7 @@ _JUMP = re.compile(r"^(?:j\w+|b(?:\.\w+)?|cbn?z|tbn?z)\s+(?:[^,]+,\s*)*([.\w$]+)
 class Loop:
     """An innermost loop: its instructions of floating-point arithmetic, on vectors and on one number.
 
-    ``source``: a line of the C text that it comes from; 0 where the assembly doesn't say.
+    ``source``: the line of C of the first of them; 0 where the assembly doesn't say.
     """
 
     packed: int
@@ -91,7 +92,7 @@ def loops(text: str, function: str = "sg_run") -> tuple[Loop, ...]:
         Loop(
             packed=sum(1 for line in lines[start:end] if _PACKED.match(line)),
             scalar=sum(1 for line in lines[start:end] if _SCALAR.match(line)),
-            source=next((s for s in sources[start:end] if s), 0),
+            source=next((sources[i] for i in range(start, end) if _FLOATING.match(lines[i])), 0),
         )
         for start, end in innermost
     ]
