@@ -47,6 +47,9 @@ class Tally:
         """All of them."""
         return self.exact + self.bounded + self.open
 
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.exact + other.exact, self.bounded + other.bounded, self.open + other.open)
+
 
 def first_departure(
     rule: Rule, definition: Definition, example: Example, trace: Trace, tally: Tally

@@ -13,7 +13,7 @@ from typing import Any
 import mpmath
 
 from solvergen.verify.fuzzing.rounding import DOUBLE, nearest
-from solvergen.verify.fuzzing.spans import NAN, UNKNOWN, Span, Value, exactly, negative
+from solvergen.verify.fuzzing.spans import NAN, UNKNOWN, Span, Value, between, exactly, negative
 
 _PRECISION = 240
 _LEAST = 2.0**-1074
@@ -57,7 +57,7 @@ def _increasing(
             with mpmath.workprec(_PRECISION):
                 true = function(mpmath.mpf(max(-1e5, min(x, 1e5)) if function is mpmath.exp else x))
                 ends.append(max(lowest, _to_double(true + outwards * _unit(true))))
-    return Span(*ends)
+    return between(*ends)
 
 
 def _unit(true: Any) -> Any:
@@ -133,4 +133,4 @@ def _positive_power(x: Span, y: Span) -> Value:
                 true = mpmath.exp(max(-1e5, min(size, 1e5)))
                 error = true * (2 + 2 * abs(size)) * mpmath.ldexp(1, -53) + mpmath.mpf(_LEAST)
                 ends += [max(0.0, _to_double(true - error)), _to_double(true + error)]
-    return Span(min(ends), max(ends))
+    return between(min(ends), max(ends))

@@ -50,6 +50,14 @@ def exactly(x: float) -> Span:
     return Span(x, x)
 
 
+def between(low: float, high: float) -> Span:
+    """Any number from ``low`` to ``high``; where these aren't the same bits, a zero among them may have
+    either sign."""
+    if _key(low) == _key(high):
+        return Span(low, high)
+    return Span(-0.0 if low == 0 else low, 0.0 if high == 0 else high)
+
+
 def _key(x: float) -> tuple[float, float]:
     return x, math.copysign(1.0, x)
 
@@ -59,17 +67,17 @@ def _hull(ends: list[float]) -> Value:
     nans = sum(x != x for x in ends)
     if nans:
         return NAN if nans == len(ends) else UNKNOWN
-    return Span(min(ends, key=_key), max(ends, key=_key))
+    return between(min(ends, key=_key), max(ends, key=_key))
 
 
 def to_format(a: Value, form: Format) -> Value:
     """``a`` rounded once."""
-    return a if a is UNKNOWN or a.is_nan else Span(rounded(a.low, form), rounded(a.high, form))
+    return a if a is UNKNOWN or a.is_nan else between(rounded(a.low, form), rounded(a.high, form))
 
 
 def negative(a: Value) -> Value:
     """``-a``"""
-    return a if a is UNKNOWN or a.is_nan else Span(-a.high, -a.low)
+    return a if a is UNKNOWN or a.is_nan else between(-a.high, -a.low)
 
 
 def add(a: Value, b: Value, form: Format) -> Value:
@@ -149,7 +157,7 @@ def floor(a: Value) -> Value:
     """The largest whole number not above ``a``; a zero keeps its sign."""
     if a is UNKNOWN or a.is_nan:
         return a
-    return Span(_floor(a.low), _floor(a.high))
+    return between(_floor(a.low), _floor(a.high))
 
 
 def _floor(x: float) -> float:
@@ -187,7 +195,7 @@ def sign(a: Value) -> Value:
     """1, -1, or ``a`` itself where that is a zero or NaN."""
     if a is UNKNOWN or a.is_nan:
         return a
-    return Span(*(1.0 if x > 0 else -1.0 if x < 0 else x for x in (a.low, a.high)))
+    return between(*(1.0 if x > 0 else -1.0 if x < 0 else x for x in (a.low, a.high)))
 
 
 def least(a: Value, b: Value) -> Value:
