@@ -19,16 +19,15 @@ from solvergen.runtime.ptx.module import Instruction
 from solvergen.runtime.ptx.text import parse
 from solvergen.runtime.ptx.types import Type
 from tests.support.cuda_launch import MIXES
-from tests.support.ptx_instructions import evaluate
+from tests.support.ptx_instructions import as_tuple, evaluate
 
 COMPILERS = nvrtc.installed()
 HERE = Path(__file__).parent
 DEFINITIONS: dict[str, Definition] = {name: getattr(generated, name).definition for name in generated.__all__}
 
 MACHINE = frozenset(
-    ("activemask", "atom", "bar", "bra", "cvta", "exit", "isspacep", "ld", "membar", "nanosleep", "ret")
-    + ("shfl", "st", "trap", "vote")
-)
+    ("activemask", "atom", "bar", "bra", "cvta", "exit", "ld", "membar", "nanosleep", "ret", "shfl", "st")
+) | {"trap", "vote"}
 """The opcodes of these kernels that aren't arithmetic."""
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="NVRTC isn't installed")
@@ -69,6 +68,9 @@ def check_computes(operation: Operation, random: np.random.Generator) -> None:
     """Results have their types and lengths for any bits, for lanes of their own and for one that is all's."""
     for lanes in (1, 33):
         evaluate(operation, [some(source, lanes, random) for source in operation.sources])
+    with np.errstate(all="ignore"):
+        none = as_tuple(operation.compute(*(some(source, 0, random) for source in operation.sources)))
+    assert [result.size for result in none] == [0] * len(operation.results)
     for shared in range(len(operation.sources)):
         lengths = (1 if index == shared else 33 for index in range(len(operation.sources)))
         evaluate(operation, [some(s, n, random) for s, n in zip(operation.sources, lengths, strict=True)])

@@ -14,8 +14,10 @@ import numpy as np
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.ptx.instructions import directed
 from solvergen.runtime.ptx.instructions.nans import settled
-from solvergen.runtime.ptx.instructions.operation import Compute, Form, Operation
+from solvergen.runtime.ptx.instructions.operation import Compute, Decoder, Form, Operation
 from solvergen.runtime.ptx.types import TYPES, Type
+
+Binary = Callable[[HostArray, HostArray], HostArray]
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 
@@ -75,9 +77,7 @@ def read_type(form: Form, *flags: str) -> tuple[Type, list[bool]]:
     return type, present
 
 
-def _sums_and_products(
-    name: str, operation: Callable[[HostArray, HostArray], HostArray]
-) -> Callable[[Form], Operation]:
+def _sums_and_products(name: str, operation: Binary) -> Decoder:
     """add, sub, mul: ``.sat`` exists, ``.f32x2`` too, and ``.rn`` may be left out.
 
     Left out it allows ptxas to contract; here it is ``.rn`` then.

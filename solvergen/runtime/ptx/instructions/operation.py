@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
@@ -21,7 +21,11 @@ class Operation:
     ``compute`` takes an array for each of ``sources`` (the operands after the destinations, vectors
     flattened), one-dimensional, of that type's dtype, with an element for each lane or a single one that
     stands for all lanes. It returns an array of the result type's dtype, or a tuple of them if there are
-    several ``results``. It never writes to what it is given; a result may be an argument itself.
+    several ``results``. It never writes to what it is given; a result may be an argument itself. Constants of
+    the text may be bound when decoding; their array is then ignored.
+
+    Warnings about overflow, NaNs and division must be off (``np.errstate(all="ignore")``): here they are
+    results.
     """
 
     compute: Compute
@@ -37,7 +41,6 @@ class Form:
 
     def __init__(self, instruction: Instruction) -> None:
         self.instruction = instruction
-        self.opcode = instruction.opcode
         self._left = list(instruction.modifiers)
         if "approx" in self._left or "full" in self._left:
             self.approximate()
@@ -120,4 +123,3 @@ def counts(operands: Sequence[Operand]) -> tuple[int, int]:
 
 
 Decoder: TypeAlias = Callable[[Form], Operation]
-Decoders: TypeAlias = Mapping[str, Decoder]
