@@ -105,7 +105,8 @@ class Flow:
             if node not in loop.body or (node != loop.head and node not in least):
                 continue
             weight = weights.get(node, 0)
-            guarded = self.kernel.instructions[node].guard is not None
+            instruction = self.kernel.instructions[node]
+            guarded = instruction.guard is not None and instruction.opcode != "bra"
             low = least.get(node, 0) + (0 if guarded else weight)
             high = most.get(node, 0) + weight
             for following in self.after[node]:
