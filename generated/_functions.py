@@ -48,6 +48,32 @@ def log(x: Any) -> Any:
 
 
 @quiet
+def cbrt(x: Any) -> Any:
+    """``cbrt`` of floats or arrays, evaluated in float64 and rounded once to their type."""
+    x, narrowed = widened(x)
+    size = absolute(x)
+    tiny = size < 2.2250738585072014e-308
+    y = where(tiny, size * 1.8014398509481984e+16, size)
+    e = exponent(y)
+    third = floor((e + 0.5) * 0.3333333333333333)
+    rest = e - 3 * third
+    s = significand(y)
+    m = s * where(rest == 0, 1, where(rest == 1, 2, 4))
+    guess = (1.5378 + s * (-0.8013 + s * (0.3118 + s * -0.0486))) * where(rest == 0, 1, where(rest == 1, 0.7937, 0.62996))
+    wrong = 1 - m * (guess * guess * guess)
+    inverse = guess + guess * wrong * (0.3333333333333333 + wrong * 0.2222222222222222)
+    square = inverse * inverse
+    rough = m * square + 1610612736.0 - 1610612736.0
+    left = m - rough * rough * rough
+    part = left * (square * inverse) * 0.3333333333333333
+    root = rough + rough * (part + 2 * part * part)
+    scaled = root * power_of_two(third - where(tiny, 18, 0))
+    with_sign = where(x > 0, scaled, where(x < 0, -scaled, x))
+    result = where(x - x == 0, with_sign, x)
+    return narrowed(result)
+
+
+@quiet
 def general_power(x: Any, y: Any) -> Any:
     """``general_power`` of floats or arrays, evaluated in float64 and rounded once to their type."""
     x, y, narrowed = widened(x, y)

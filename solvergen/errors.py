@@ -175,6 +175,14 @@ class AgreementError(SolvergenError, AssertionError):
         super().__init__(message)
 
 
+class StaticError(SolvergenError, AssertionError):
+    """A compiled kernel isn't as it must be. ``report`` holds every kernel that was looked at."""
+
+    def __init__(self, message: str, report: object) -> None:
+        self.report = report
+        super().__init__(message)
+
+
 class OptimizerError(SolvergenError):
     """An optimizer is used in a way that can't work; the text says what to do instead."""
 

@@ -20,18 +20,19 @@ class AdaBelief(Optimizer):
 
     The update, for each parameter (``t`` counts its updates, from 1)::
 
-        kept = where(decoupled_weight_decay, param*(1 - lr*weight_decay), param)
-        g = where(decoupled_weight_decay or weight_decay == 0, grad, grad + weight_decay*param)
+        g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)
         exp_avg = beta1*exp_avg + (1 - beta1)*g
         exp_avg_var = beta2*exp_avg_var + (1 - beta2)*(g - exp_avg)**2 + eps_root
         when amsgrad: max_exp_avg_var = max(max_exp_avg_var, exp_avg_var)
         when rectify: longest = 2/(1 - beta2) - 1
         when rectify: length = longest - 2*t*beta2**t/(1 - beta2**t)
-        when rectify: rectification = sqrt((1 - beta2**t)*(length - 4)/(longest - 4)*(length - 2)/length*longest/(longest - 2))
-        when rectify: direction = where(length >= 5, rectification*(exp_avg/(sqrt(exp_avg_var) + eps)), exp_avg)
+        when rectify: rectification = sqrt((length - 4)*(length - 2)*longest/((longest - 4)*(longest - 2)*length))
+        when rectify: adaptive = rectification*sqrt(1 - beta2**t)*(exp_avg/(sqrt(exp_avg_var) + eps))
+        when rectify: direction = where(length >= 5, adaptive, exp_avg)
         when not rectify: denom = sqrt(where(amsgrad, max_exp_avg_var, exp_avg_var))/sqrt(1 - beta2**t) + eps
         when not rectify: direction = exp_avg/denom
-        param = kept - lr/(1 - beta1**t)*direction
+        step = lr/(1 - beta1**t)*direction
+        param = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)
 
     Args:
         params: an array, a list of arrays, a mapping of names to arrays, or a list of groups (dicts with
@@ -68,20 +69,21 @@ class AdaBelief(Optimizer):
           of the step size is intractable (a moving average of length below 5), and RAdam's rectified step
           from then on; eps is added there before the bias correction. Both as in the authors' code. That
           code ignores amsgrad where it rectifies; here the two exclude each other.
-        - Weight decay is decoupled and multiplied by the learning rate, as in the authors' code from
-          version 0.1 on; with decoupled_weight_decay off it is added to the gradient before the moments.
+        - Weight decay is decoupled, as in the authors' code from version 0.1 on; the parameter shrinks by
+          lr*weight_decay of itself. With decoupled_weight_decay off it is added to the gradient before
+          the moments.
 
     Counterparts:
         optax.adabelief: lr is learning_rate, beta1 is b1, beta2 is b2. Without weight_decay, amsgrad,
-            rectify, decoupled_weight_decay. its nesterov is not offered.
+            rectify, decoupled_weight_decay. Its nesterov is not offered.
         timm.optim.AdaBelief: beta1 is betas[0], beta2 is betas[1], decoupled_weight_decay is
-            decoupled_decay. Without eps_root. eps is also its eps_root; rectifies by default; its
+            decoupled_decay. Without eps_root. Its eps is eps_root too; it rectifies by default; its
             fixed_decay decays by weight_decay alone.
 
     References:
         Zhuang, J. and others. AdaBelief Optimizer: Adapting Stepsizes by the Belief in Observed Gradients
             (2020). arXiv:2010.07468.
-        Liu, L. and others. On the Variance of the Adaptive Learning Rate and Beyond (2019).
+        Liu, L. and others. On the Variance of the Adaptive Learning Rate and Beyond (2020).
             arXiv:1908.03265. rectify.
         Reddi, S. J.; Kale, S.; Kumar, S. On the Convergence of Adam and Beyond (2018). arXiv:1904.09237.
             amsgrad.

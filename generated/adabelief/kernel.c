@@ -161,27 +161,27 @@ static __attribute__((noinline)) void sg_run(
     sg_state *restrict sg_max_exp_avg_var_at,
 #endif
     const sg_real *restrict sg_row, int64_t sg_count) {
-#if SG_OPTION_decoupled_weight_decay
-    const sg_real one_minus_lr_times_weight_decay = sg_row[0];
-#endif
-    const sg_real condition = sg_row[1];
-    const sg_real weight_decay = sg_row[2];
-    const sg_real beta1 = sg_row[3];
-    const sg_real one_minus_beta1 = sg_row[4];
-    const sg_real beta2 = sg_row[5];
-    const sg_real one_minus_beta2 = sg_row[6];
-    const sg_real eps_root = sg_row[7];
+    const sg_real condition = sg_row[0];
+    const sg_real weight_decay = sg_row[1];
+    const sg_real beta1 = sg_row[2];
+    const sg_real one_minus_beta1 = sg_row[3];
+    const sg_real beta2 = sg_row[4];
+    const sg_real one_minus_beta2 = sg_row[5];
+    const sg_real eps_root = sg_row[6];
 #if SG_OPTION_rectify
-    const sg_real length_at_least_5 = sg_row[8];
+    const sg_real scalar = sg_row[7];
 #endif
+    const sg_real eps = sg_row[8];
 #if SG_OPTION_rectify
-    const sg_real rectification = sg_row[9];
+    const sg_real length_at_least_5 = sg_row[9];
 #endif
-    const sg_real eps = sg_row[10];
 #if !SG_OPTION_rectify
-    const sg_real sqrt_one_minus_beta2_pow_t = sg_row[11];
+    const sg_real sqrt_one_minus_beta2_pow_t = sg_row[10];
 #endif
-    const sg_real lr_over_one_minus_beta1_pow_t = sg_row[12];
+    const sg_real lr_over_one_minus_beta1_pow_t = sg_row[11];
+#if SG_OPTION_decoupled_weight_decay
+    const sg_real lr_times_weight_decay = sg_row[12];
+#endif
     (void)sg_row;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
@@ -192,28 +192,26 @@ static __attribute__((noinline)) void sg_run(
         const sg_real max_exp_avg_var = sg_state_load(sg_max_exp_avg_var_at, sg_i);
 #endif
 
-        // kept = where(decoupled_weight_decay, param*(1 - lr*weight_decay), param)      specs/adabelief.yaml:50
-#if SG_OPTION_decoupled_weight_decay
-        const sg_real kept = param * one_minus_lr_times_weight_decay;
-#else
-        const sg_real kept = param;
-#endif
-        // g = where(decoupled_weight_decay or weight_decay == 0, grad, grad + weight_decay*param)      specs/adabelief.yaml:51
-        const sg_real g = condition != (sg_real)0.0 ? grad : grad + weight_decay * param;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/adabelief.yaml:52
+        // g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)      specs/adabelief.yaml:62
+        const sg_real g = condition != (sg_real)0.0 ? grad + weight_decay * param : grad;
+        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/adabelief.yaml:63
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g;
         const sg_real g_minus_exp_avg_new = g - exp_avg_new;
-        // exp_avg_var = beta2*exp_avg_var + (1 - beta2)*(g - exp_avg)**2 + eps_root      specs/adabelief.yaml:53
+        // exp_avg_var = beta2*exp_avg_var + (1 - beta2)*(g - exp_avg)**2 + eps_root      specs/adabelief.yaml:64
         const sg_real exp_avg_var_new = beta2 * exp_avg_var + one_minus_beta2 * (g_minus_exp_avg_new * g_minus_exp_avg_new) + eps_root;
-        // max_exp_avg_var = max(max_exp_avg_var, exp_avg_var)      specs/adabelief.yaml:55
+        // max_exp_avg_var = max(max_exp_avg_var, exp_avg_var)      specs/adabelief.yaml:66
 #if SG_OPTION_amsgrad
         const sg_real max_exp_avg_var_new = sg_max(max_exp_avg_var, exp_avg_var_new);
 #endif
-        // direction = where(length >= 5, rectification*(exp_avg/(sqrt(exp_avg_var) + eps)), exp_avg)      specs/adabelief.yaml:61
+        // adaptive = rectification*sqrt(1 - beta2**t)*(exp_avg/(sqrt(exp_avg_var) + eps))      specs/adabelief.yaml:72
 #if SG_OPTION_rectify
-        const sg_real direction = length_at_least_5 != (sg_real)0.0 ? rectification * (exp_avg_new / (sg_sqrt(exp_avg_var_new) + eps)) : exp_avg_new;
+        const sg_real adaptive = scalar * (exp_avg_new / (sg_sqrt(exp_avg_var_new) + eps));
 #endif
-        // denom = sqrt(where(amsgrad, max_exp_avg_var, exp_avg_var))/sqrt(1 - beta2**t) + eps      specs/adabelief.yaml:64
+        // direction = where(length >= 5, adaptive, exp_avg)      specs/adabelief.yaml:73
+#if SG_OPTION_rectify
+        const sg_real direction = length_at_least_5 != (sg_real)0.0 ? adaptive : exp_avg_new;
+#endif
+        // denom = sqrt(where(amsgrad, max_exp_avg_var, exp_avg_var))/sqrt(1 - beta2**t) + eps      specs/adabelief.yaml:76
 #if SG_OPTION_amsgrad && !SG_OPTION_rectify
         const sg_real max_exp_avg_var_or_exp_avg_var = max_exp_avg_var_new;
 #elif !SG_OPTION_amsgrad && !SG_OPTION_rectify
@@ -222,14 +220,21 @@ static __attribute__((noinline)) void sg_run(
 #if !SG_OPTION_rectify
         const sg_real denom = sg_sqrt(max_exp_avg_var_or_exp_avg_var) / sqrt_one_minus_beta2_pow_t + eps;
 #endif
-        // direction = exp_avg/denom      specs/adabelief.yaml:65
+        // direction = exp_avg/denom      specs/adabelief.yaml:77
 #if !SG_OPTION_rectify
         const sg_real direction_next = exp_avg_new / denom;
 #else
         const sg_real direction_next = direction;
 #endif
-        // param = kept - lr/(1 - beta1**t)*direction      specs/adabelief.yaml:66
-        const sg_real param_new = sg_round_param(kept - lr_over_one_minus_beta1_pow_t * direction_next);
+        // step = lr/(1 - beta1**t)*direction      specs/adabelief.yaml:78
+        const sg_real step = lr_over_one_minus_beta1_pow_t * direction_next;
+        // param = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)      specs/adabelief.yaml:79
+#if SG_OPTION_decoupled_weight_decay
+        const sg_real param_choice = step + lr_times_weight_decay * param;
+#else
+        const sg_real param_choice = step;
+#endif
+        const sg_real param_new = sg_round_param(param - param_choice);
 
         sg_param_store(sg_param_at, sg_i, param_new);
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);

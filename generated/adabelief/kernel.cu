@@ -237,9 +237,6 @@ struct sg_chunk_buffers {
 
 /* The tensor's row of the scalar table. */
 struct sg_scalars {
-#if SG_OPTION_decoupled_weight_decay
-    sg_real one_minus_lr_times_weight_decay;
-#endif
     sg_real condition;
     sg_real weight_decay;
     sg_real beta1;
@@ -248,24 +245,24 @@ struct sg_scalars {
     sg_real one_minus_beta2;
     sg_real eps_root;
 #if SG_OPTION_rectify
-    sg_real length_at_least_5;
-#endif
-#if SG_OPTION_rectify
-    sg_real rectification;
+    sg_real scalar;
 #endif
     sg_real eps;
+#if SG_OPTION_rectify
+    sg_real length_at_least_5;
+#endif
 #if !SG_OPTION_rectify
     sg_real sqrt_one_minus_beta2_pow_t;
 #endif
     sg_real lr_over_one_minus_beta1_pow_t;
+#if SG_OPTION_decoupled_weight_decay
+    sg_real lr_times_weight_decay;
+#endif
 };
 
 /* Updates sg_n elements of a chunk, from the sg_first-th on. */
 template <int sg_n>
 SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_row, const int sg_first) {
-#if SG_OPTION_decoupled_weight_decay
-    const sg_real one_minus_lr_times_weight_decay = sg_row.one_minus_lr_times_weight_decay;
-#endif
     const sg_real condition = sg_row.condition;
     const sg_real weight_decay = sg_row.weight_decay;
     const sg_real beta1 = sg_row.beta1;
@@ -274,16 +271,19 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
     const sg_real one_minus_beta2 = sg_row.one_minus_beta2;
     const sg_real eps_root = sg_row.eps_root;
 #if SG_OPTION_rectify
-    const sg_real length_at_least_5 = sg_row.length_at_least_5;
-#endif
-#if SG_OPTION_rectify
-    const sg_real rectification = sg_row.rectification;
+    const sg_real scalar = sg_row.scalar;
 #endif
     const sg_real eps = sg_row.eps;
+#if SG_OPTION_rectify
+    const sg_real length_at_least_5 = sg_row.length_at_least_5;
+#endif
 #if !SG_OPTION_rectify
     const sg_real sqrt_one_minus_beta2_pow_t = sg_row.sqrt_one_minus_beta2_pow_t;
 #endif
     const sg_real lr_over_one_minus_beta1_pow_t = sg_row.lr_over_one_minus_beta1_pow_t;
+#if SG_OPTION_decoupled_weight_decay
+    const sg_real lr_times_weight_decay = sg_row.lr_times_weight_decay;
+#endif
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
     sg_real sg_lanes_exp_avg[sg_n];
@@ -308,28 +308,26 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real max_exp_avg_var = sg_lanes_max_exp_avg_var[sg_k];
 #endif
 
-        // kept = where(decoupled_weight_decay, param*(1 - lr*weight_decay), param)      specs/adabelief.yaml:50
-#if SG_OPTION_decoupled_weight_decay
-        const sg_real kept = param * one_minus_lr_times_weight_decay;
-#else
-        const sg_real kept = param;
-#endif
-        // g = where(decoupled_weight_decay or weight_decay == 0, grad, grad + weight_decay*param)      specs/adabelief.yaml:51
-        const sg_real g = condition != (sg_real)0.0 ? grad : grad + weight_decay * param;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/adabelief.yaml:52
+        // g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)      specs/adabelief.yaml:62
+        const sg_real g = condition != (sg_real)0.0 ? grad + weight_decay * param : grad;
+        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/adabelief.yaml:63
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g;
         const sg_real g_minus_exp_avg_new = g - exp_avg_new;
-        // exp_avg_var = beta2*exp_avg_var + (1 - beta2)*(g - exp_avg)**2 + eps_root      specs/adabelief.yaml:53
+        // exp_avg_var = beta2*exp_avg_var + (1 - beta2)*(g - exp_avg)**2 + eps_root      specs/adabelief.yaml:64
         const sg_real exp_avg_var_new = beta2 * exp_avg_var + one_minus_beta2 * (g_minus_exp_avg_new * g_minus_exp_avg_new) + eps_root;
-        // max_exp_avg_var = max(max_exp_avg_var, exp_avg_var)      specs/adabelief.yaml:55
+        // max_exp_avg_var = max(max_exp_avg_var, exp_avg_var)      specs/adabelief.yaml:66
 #if SG_OPTION_amsgrad
         const sg_real max_exp_avg_var_new = sg_max(max_exp_avg_var, exp_avg_var_new);
 #endif
-        // direction = where(length >= 5, rectification*(exp_avg/(sqrt(exp_avg_var) + eps)), exp_avg)      specs/adabelief.yaml:61
+        // adaptive = rectification*sqrt(1 - beta2**t)*(exp_avg/(sqrt(exp_avg_var) + eps))      specs/adabelief.yaml:72
 #if SG_OPTION_rectify
-        const sg_real direction = length_at_least_5 != (sg_real)0.0 ? rectification * (exp_avg_new / (sg_sqrt(exp_avg_var_new) + eps)) : exp_avg_new;
+        const sg_real adaptive = scalar * (exp_avg_new / (sg_sqrt(exp_avg_var_new) + eps));
 #endif
-        // denom = sqrt(where(amsgrad, max_exp_avg_var, exp_avg_var))/sqrt(1 - beta2**t) + eps      specs/adabelief.yaml:64
+        // direction = where(length >= 5, adaptive, exp_avg)      specs/adabelief.yaml:73
+#if SG_OPTION_rectify
+        const sg_real direction = length_at_least_5 != (sg_real)0.0 ? adaptive : exp_avg_new;
+#endif
+        // denom = sqrt(where(amsgrad, max_exp_avg_var, exp_avg_var))/sqrt(1 - beta2**t) + eps      specs/adabelief.yaml:76
 #if SG_OPTION_amsgrad && !SG_OPTION_rectify
         const sg_real max_exp_avg_var_or_exp_avg_var = max_exp_avg_var_new;
 #elif !SG_OPTION_amsgrad && !SG_OPTION_rectify
@@ -338,14 +336,21 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
 #if !SG_OPTION_rectify
         const sg_real denom = sg_sqrt(max_exp_avg_var_or_exp_avg_var) / sqrt_one_minus_beta2_pow_t + eps;
 #endif
-        // direction = exp_avg/denom      specs/adabelief.yaml:65
+        // direction = exp_avg/denom      specs/adabelief.yaml:77
 #if !SG_OPTION_rectify
         const sg_real direction_next = exp_avg_new / denom;
 #else
         const sg_real direction_next = direction;
 #endif
-        // param = kept - lr/(1 - beta1**t)*direction      specs/adabelief.yaml:66
-        const sg_real param_new = sg_round_param(kept - lr_over_one_minus_beta1_pow_t * direction_next);
+        // step = lr/(1 - beta1**t)*direction      specs/adabelief.yaml:78
+        const sg_real step = lr_over_one_minus_beta1_pow_t * direction_next;
+        // param = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)      specs/adabelief.yaml:79
+#if SG_OPTION_decoupled_weight_decay
+        const sg_real param_choice = step + lr_times_weight_decay * param;
+#else
+        const sg_real param_choice = step;
+#endif
+        const sg_real param_new = sg_round_param(param - param_choice);
 
         sg_lanes_param[sg_k] = param_new;
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
@@ -415,27 +420,27 @@ sg_kernel(const unsigned long long *pointers, const int *rows, const sg_real *ta
 #endif
 
         sg_scalars sg_row;
-#if SG_OPTION_decoupled_weight_decay
-        sg_row.one_minus_lr_times_weight_decay = sg_values[0];
-#endif
-        sg_row.condition = sg_values[1];
-        sg_row.weight_decay = sg_values[2];
-        sg_row.beta1 = sg_values[3];
-        sg_row.one_minus_beta1 = sg_values[4];
-        sg_row.beta2 = sg_values[5];
-        sg_row.one_minus_beta2 = sg_values[6];
-        sg_row.eps_root = sg_values[7];
+        sg_row.condition = sg_values[0];
+        sg_row.weight_decay = sg_values[1];
+        sg_row.beta1 = sg_values[2];
+        sg_row.one_minus_beta1 = sg_values[3];
+        sg_row.beta2 = sg_values[4];
+        sg_row.one_minus_beta2 = sg_values[5];
+        sg_row.eps_root = sg_values[6];
 #if SG_OPTION_rectify
-        sg_row.length_at_least_5 = sg_values[8];
+        sg_row.scalar = sg_values[7];
 #endif
+        sg_row.eps = sg_values[8];
 #if SG_OPTION_rectify
-        sg_row.rectification = sg_values[9];
+        sg_row.length_at_least_5 = sg_values[9];
 #endif
-        sg_row.eps = sg_values[10];
 #if !SG_OPTION_rectify
-        sg_row.sqrt_one_minus_beta2_pow_t = sg_values[11];
+        sg_row.sqrt_one_minus_beta2_pow_t = sg_values[10];
 #endif
-        sg_row.lr_over_one_minus_beta1_pow_t = sg_values[12];
+        sg_row.lr_over_one_minus_beta1_pow_t = sg_values[11];
+#if SG_OPTION_decoupled_weight_decay
+        sg_row.lr_times_weight_decay = sg_values[12];
+#endif
 
         const int sg_head_count = sg_head(sg_at, sg_this.count);
         const int sg_words = (sg_this.count - sg_head_count) / SG_LANES;

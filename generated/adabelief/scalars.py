@@ -103,9 +103,7 @@ def scalars(
     t: float,
 ) -> tuple[tuple[float, ...], dict[str, float]]:
     """A row of the kernels' table of scalars, and the new scalar state."""
-    if decoupled_weight_decay:
-        one_minus_lr_times_weight_decay = 1.0 - lr * weight_decay
-    condition = 1.0 if decoupled_weight_decay or weight_decay == 0.0 else 0.0
+    condition = 1.0 if weight_decay != 0.0 and not decoupled_weight_decay else 0.0
     one_minus_beta1 = 1.0 - beta1
     one_minus_beta2 = 1.0 - beta2
     if rectify:
@@ -114,13 +112,15 @@ def scalars(
     one_minus_beta2_pow_t = 1.0 - beta2_pow_t
     if rectify:
         length = longest - divide(2.0 * t * beta2_pow_t, one_minus_beta2_pow_t)
-        rectification = sqrt(divide(divide(divide(one_minus_beta2_pow_t * (length - 4.0), longest - 4.0) * (length - 2.0), length) * longest, longest - 2.0))
+        rectification = sqrt(divide((length - 4.0) * (length - 2.0) * longest, (longest - 4.0) * (longest - 2.0) * length))
+    sqrt_one_minus_beta2_pow_t = sqrt(one_minus_beta2_pow_t)
+    if rectify:
+        scalar = rectification * sqrt_one_minus_beta2_pow_t
         length_at_least_5 = 1.0 if length >= 5.0 else 0.0
-    else:
-        sqrt_one_minus_beta2_pow_t = sqrt(one_minus_beta2_pow_t)
     lr_over_one_minus_beta1_pow_t = divide(lr, 1.0 - power(beta1, t))
+    if decoupled_weight_decay:
+        lr_times_weight_decay = lr * weight_decay
     row = (
-        one_minus_lr_times_weight_decay if decoupled_weight_decay else 0.0,
         condition,
         weight_decay,
         beta1,
@@ -128,10 +128,11 @@ def scalars(
         beta2,
         one_minus_beta2,
         eps_root,
-        length_at_least_5 if rectify else 0.0,
-        rectification if rectify else 0.0,
+        scalar if rectify else 0.0,
         eps,
-        sqrt_one_minus_beta2_pow_t if not rectify else 0.0,
+        length_at_least_5 if rectify else 0.0,
+        sqrt_one_minus_beta2_pow_t,
         lr_over_one_minus_beta1_pow_t,
+        lr_times_weight_decay if decoupled_weight_decay else 0.0,
     )
     return row, {}

@@ -28,7 +28,9 @@ class Adan(Optimizer):
         neg_pre_grad = -grad
         denom = sqrt(exp_avg_sq)/sqrt(1 - beta3**t) + eps
         step = (lr/(1 - beta1**t)*exp_avg + lr*beta2/(1 - beta2**t)*exp_avg_diff)/denom
-        param = where(no_prox, param*(1 - lr*weight_decay) - step, (param - step)/(1 + lr*weight_decay))
+        shrink = where(no_prox, lr*weight_decay, lr*weight_decay/(1 + lr*weight_decay))
+        stepped = param - step
+        param = stepped - shrink*where(no_prox, param, stepped)
 
     Args:
         params: an array, a list of arrays, a mapping of names to arrays, or a list of groups (dicts with
@@ -60,18 +62,22 @@ class Adan(Optimizer):
         - The first difference of gradients is 0. A tensor without a gradient keeps its last one for the
           next difference (timm and the authors' code count the updates of a whole group for the bias
           correction, here each tensor has its own count).
-        - Epsilon is added to the root after its bias correction (optax also adds its eps_root under it).
+        - beta2 is also the weight of differences, in the gradient looked ahead and in the step, as in the
+          paper and the authors' code; optax 0.2.8 has 1 - beta2 there.
+        - Epsilon is added to the root after its bias correction.
         - Weight decay divides the stepped parameter by 1 + lr*weight_decay, the proximal form of the
-          paper; with no_prox it multiplies the parameter by 1 - lr*weight_decay before the step, as in
-          AdamW and optax.
+          paper; what that takes off is computed and subtracted, which keeps more digits in float32. With
+          no_prox the parameter shrinks by lr*weight_decay of what it was before the step, as in AdamW and
+          optax.
         - neg_pre_grad is the last gradient with its sign changed, which is what the authors' checkpoints
           hold.
 
     Counterparts:
-        timm.optim.Adan: beta1 is betas[0], beta2 is betas[1], beta3 is betas[2]. its caution is not
+        timm.optim.Adan: beta1 is betas[0], beta2 is betas[1], beta3 is betas[2]. Its caution is not
             offered.
-        optax.adan: lr is learning_rate, beta1 is b1, beta2 is b2, beta3 is b3. Without no_prox. decays as
-            with no_prox; its eps_root is 1e-8 by default, pass 0 for this rule.
+        optax.adan: lr is learning_rate, beta1 is b1, beta2 is b2, beta3 is b3. Without no_prox. Another
+            rule; up to 0.2.8 at least it weighs differences by 1 - b2 where b2 is meant (its pull request
+            1715).
 
     References:
         Xie, X.; Zhou, P.; Li, H.; Lin, Z.; Yan, S. Adan: Adaptive Nesterov Momentum Algorithm for Faster

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define SG_BUFFERS 6
-#define SG_SCALARS 13
+#define SG_SCALARS 12
 
 /* Storage types, chosen at compile time: 0 float32, 1 float64, 2 bfloat16, 3 float16. */
 #if !defined(SG_PARAM) || !defined(SG_GRAD)
@@ -167,12 +167,7 @@ static __attribute__((noinline)) void sg_run(
     const sg_real eps = sg_row[8];
     const sg_real lr_over_one_minus_beta1_pow_t = sg_row[9];
     const sg_real scalar = sg_row[10];
-#if SG_OPTION_no_prox
-    const sg_real one_minus_lr_times_weight_decay = sg_row[11];
-#endif
-#if !SG_OPTION_no_prox
-    const sg_real one_plus_lr_times_weight_decay = sg_row[12];
-#endif
+    const sg_real shrink = sg_row[11];
     (void)sg_row;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
@@ -182,28 +177,31 @@ static __attribute__((noinline)) void sg_run(
         const sg_real exp_avg_diff = sg_state_load(sg_exp_avg_diff_at, sg_i);
         const sg_real neg_pre_grad = sg_state_load(sg_neg_pre_grad_at, sg_i);
 
-        // difference = where(t == 1, 0, grad + neg_pre_grad)      specs/adan.yaml:40
+        // difference = where(t == 1, 0, grad + neg_pre_grad)      specs/adan.yaml:54
         const sg_real difference = t_equals_one != (sg_real)0.0 ? (sg_real)0.0 : grad + neg_pre_grad;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*grad      specs/adan.yaml:41
+        // exp_avg = beta1*exp_avg + (1 - beta1)*grad      specs/adan.yaml:55
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * grad;
-        // exp_avg_diff = beta2*exp_avg_diff + (1 - beta2)*difference      specs/adan.yaml:42
+        // exp_avg_diff = beta2*exp_avg_diff + (1 - beta2)*difference      specs/adan.yaml:56
         const sg_real exp_avg_diff_new = beta2 * exp_avg_diff + one_minus_beta2 * difference;
-        // ahead = grad + beta2*difference      specs/adan.yaml:43
+        // ahead = grad + beta2*difference      specs/adan.yaml:57
         const sg_real ahead = grad + beta2 * difference;
-        // exp_avg_sq = beta3*exp_avg_sq + (1 - beta3)*ahead**2      specs/adan.yaml:44
+        // exp_avg_sq = beta3*exp_avg_sq + (1 - beta3)*ahead**2      specs/adan.yaml:58
         const sg_real exp_avg_sq_new = beta3 * exp_avg_sq + one_minus_beta3 * (ahead * ahead);
-        // neg_pre_grad = -grad      specs/adan.yaml:45
+        // neg_pre_grad = -grad      specs/adan.yaml:59
         const sg_real neg_pre_grad_new = -grad;
-        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta3**t) + eps      specs/adan.yaml:46
+        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta3**t) + eps      specs/adan.yaml:60
         const sg_real denom = sg_sqrt(exp_avg_sq_new) / sqrt_one_minus_beta3_pow_t + eps;
-        // step = (lr/(1 - beta1**t)*exp_avg + lr*beta2/(1 - beta2**t)*exp_avg_diff)/denom      specs/adan.yaml:47
+        // step = (lr/(1 - beta1**t)*exp_avg + lr*beta2/(1 - beta2**t)*exp_avg_diff)/denom      specs/adan.yaml:61
         const sg_real step = (lr_over_one_minus_beta1_pow_t * exp_avg_new + scalar * exp_avg_diff_new) / denom;
-        // param = where(no_prox, param*(1 - lr*weight_decay) - step, (param - step)/(1 + lr*weight_decay))      specs/adan.yaml:48
+        // stepped = param - step      specs/adan.yaml:63
+        const sg_real stepped = param - step;
+        // param = stepped - shrink*where(no_prox, param, stepped)      specs/adan.yaml:64
 #if SG_OPTION_no_prox
-        const sg_real param_new = sg_round_param(param * one_minus_lr_times_weight_decay - step);
+        const sg_real param_or_stepped = param;
 #else
-        const sg_real param_new = sg_round_param((param - step) / one_plus_lr_times_weight_decay);
+        const sg_real param_or_stepped = stepped;
 #endif
+        const sg_real param_new = sg_round_param(stepped - shrink * param_or_stepped);
 
         sg_param_store(sg_param_at, sg_i, param_new);
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);

@@ -86,9 +86,9 @@ def scalars(
     scalar = divide(lr * beta2, 1.0 - power(beta2, t))
     lr_times_weight_decay = lr * weight_decay
     if no_prox:
-        one_minus_lr_times_weight_decay = 1.0 - lr_times_weight_decay
+        shrink = lr_times_weight_decay
     else:
-        one_plus_lr_times_weight_decay = 1.0 + lr_times_weight_decay
+        shrink = divide(lr_times_weight_decay, 1.0 + lr_times_weight_decay)
     row = (
         t_equals_one,
         beta1,
@@ -101,7 +101,6 @@ def scalars(
         eps,
         lr_over_one_minus_beta1_pow_t,
         scalar,
-        one_minus_lr_times_weight_decay if no_prox else 0.0,
-        one_plus_lr_times_weight_decay if not no_prox else 0.0,
+        shrink,
     )
     return row, {}

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="adan",
     class_name="Adan",
     spec="specs/adan.yaml",
-    digest="69ddade817672b552a893661ea8fc1e5f9bcb6bc363e8ec41e3fe76236def7e7",
+    digest="da348cd1262755670b6c96d623f7dcf5b728444a15c6b35c790022acd54ab730",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -46,8 +46,7 @@ DEFINITION = Definition(
         "eps",
         "lr_over_one_minus_beta1_pow_t",
         "scalar",
-        "one_minus_lr_times_weight_decay",
-        "one_plus_lr_times_weight_decay",
+        "shrink",
     ),
     update=reference.update,
     scalars=scalars.scalars,

@@ -66,7 +66,7 @@ class AdEMAMix(Optimizer):
 
     Counterparts:
         optax.contrib.ademamix: lr is learning_rate, beta1 is b1, beta2 is b2, beta3 is b3. Without
-            alpha_warmup, beta3_warmup, use_fast. warmups are schedules there, given as alpha and b3; its
+            alpha_warmup, beta3_warmup, use_fast. Warmups are schedules there, given as alpha and b3; its
             eps_root is not offered.
         pytorch_optimizer.AdEMAMix: beta1 is betas[0], beta2 is betas[1], beta3 is betas[2], alpha_warmup
             is t_alpha_beta3, beta3_warmup is t_alpha_beta3. Without use_fast.

@@ -185,23 +185,23 @@ static __attribute__((noinline)) void sg_run(
         const sg_real exp_avg_slow = sg_state_load(sg_exp_avg_slow_at, sg_i);
         const sg_real exp_avg_sq = sg_state_load(sg_exp_avg_sq_at, sg_i);
 
-        // exp_avg_fast = beta1*exp_avg_fast + (1 - beta1)*grad      specs/ademamix.yaml:49
+        // exp_avg_fast = beta1*exp_avg_fast + (1 - beta1)*grad      specs/ademamix.yaml:60
 #if SG_OPTION_use_fast
         const sg_real exp_avg_fast_new = beta1 * exp_avg_fast + one_minus_beta1 * grad;
 #endif
-        // exp_avg_slow = decay*exp_avg_slow + (1 - decay)*grad      specs/ademamix.yaml:50
+        // exp_avg_slow = decay*exp_avg_slow + (1 - decay)*grad      specs/ademamix.yaml:61
         const sg_real exp_avg_slow_new = decay * exp_avg_slow + one_minus_decay * grad;
-        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*grad**2      specs/ademamix.yaml:51
+        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*grad**2      specs/ademamix.yaml:62
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (grad * grad);
-        // fast = where(use_fast, exp_avg_fast/(1 - beta1**t), grad)      specs/ademamix.yaml:52
+        // fast = where(use_fast, exp_avg_fast/(1 - beta1**t), grad)      specs/ademamix.yaml:63
 #if SG_OPTION_use_fast
         const sg_real fast = exp_avg_fast_new / one_minus_beta1_pow_t;
 #else
         const sg_real fast = grad;
 #endif
-        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/ademamix.yaml:53
+        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/ademamix.yaml:64
         const sg_real denom = sg_sqrt(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
-        // param = param - lr*((fast + mix*exp_avg_slow)/denom + weight_decay*param)      specs/ademamix.yaml:54
+        // param = param - lr*((fast + mix*exp_avg_slow)/denom + weight_decay*param)      specs/ademamix.yaml:65
         const sg_real param_new = sg_round_param(param - lr * ((fast + mix * exp_avg_slow_new) / denom + weight_decay * param));
 
         sg_param_store(sg_param_at, sg_i, param_new);

@@ -47,14 +47,14 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    mix = divide(t, alpha_warmup) * alpha if t < alpha_warmup else alpha  # specs/ademamix.yaml:45
-    grown = divide(t, beta3_warmup)  # specs/ademamix.yaml:46
-    decay = exp(divide(1.0, divide(1 - grown, log(beta1)) + divide(grown, log(beta3)))) if t < beta3_warmup else beta3  # specs/ademamix.yaml:47
+    mix = divide(t, alpha_warmup) * alpha if t < alpha_warmup else alpha  # specs/ademamix.yaml:56
+    grown = divide(t, beta3_warmup)  # specs/ademamix.yaml:57
+    decay = exp(divide(1.0, divide(1 - grown, log(beta1)) + divide(grown, log(beta3)))) if t < beta3_warmup else beta3  # specs/ademamix.yaml:58
     if use_fast:
-        exp_avg_fast = beta1 * exp_avg_fast + (1 - beta1) * grad  # specs/ademamix.yaml:49
-    exp_avg_slow = decay * exp_avg_slow + (1 - decay) * grad  # specs/ademamix.yaml:50
-    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * power(grad, 2)  # specs/ademamix.yaml:51
-    fast = exp_avg_fast / (1 - power(beta1, t)) if use_fast else grad  # specs/ademamix.yaml:52
-    denom = sqrt(exp_avg_sq) / sqrt(1 - power(beta2, t)) + eps  # specs/ademamix.yaml:53
-    param = rounded(param - lr * ((fast + mix * exp_avg_slow) / denom + weight_decay * param))  # specs/ademamix.yaml:54
+        exp_avg_fast = beta1 * exp_avg_fast + (1 - beta1) * grad  # specs/ademamix.yaml:60
+    exp_avg_slow = decay * exp_avg_slow + (1 - decay) * grad  # specs/ademamix.yaml:61
+    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * power(grad, 2)  # specs/ademamix.yaml:62
+    fast = exp_avg_fast / (1 - power(beta1, t)) if use_fast else grad  # specs/ademamix.yaml:63
+    denom = sqrt(exp_avg_sq) / sqrt(1 - power(beta2, t)) + eps  # specs/ademamix.yaml:64
+    param = rounded(param - lr * ((fast + mix * exp_avg_slow) / denom + weight_decay * param))  # specs/ademamix.yaml:65
     return param, exp_avg_fast, exp_avg_slow, exp_avg_sq

@@ -22,14 +22,15 @@ class ADOPT(Optimizer):
 
         first = t == 1
         g = where(maximize, -grad, grad)
-        g = where(decoupled_weight_decay or weight_decay == 0, g, g + weight_decay*param)
-        kept = where(decoupled_weight_decay, param*(1 - lr*weight_decay), param)
+        g = where(weight_decay != 0 and not decoupled_weight_decay, g + weight_decay*param, g)
         normalised = g/max(sqrt(exp_avg_sq), eps)
         when clip_gradient: bound = (t - 1)**clip_exp
         when clip_gradient: normalised = clip(normalised, -bound, bound)
         exp_avg = where(first, exp_avg, beta1*exp_avg + (1 - beta1)*normalised)
         direction = where(nesterov, beta1*exp_avg + (1 - beta1)*normalised, exp_avg)
-        param = where(first, param, kept - lr*direction)
+        step = lr*direction
+        moved = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)
+        param = where(first, param, moved)
         exp_avg_sq = where(first, g**2, beta2*exp_avg_sq + (1 - beta2)*g**2)
 
     Args:
@@ -57,26 +58,25 @@ class ADOPT(Optimizer):
     Conventions:
         - The first update only sets the second moment to the squared gradient; parameter and momentum
           stay as they are, also under decoupled weight decay.
-        - With clip, the default, normalised gradients are clipped at (t - 1)**clip_exp, so that the
-          second update clips at 1. The paper and the authors' code have an exponent of 1/4, timm one of
-          0.333.
+        - With clip_gradient, the default, normalised gradients are clipped at (t - 1)**clip_exp, so that
+          the second update clips at 1. The paper and the authors' code have an exponent of 1/4, timm one
+          of 0.333.
         - The divisor is the larger of root and epsilon, not their sum; nothing is corrected for bias.
         - The second moment takes the gradient after the step.
         - Weight decay is coupled (added to the gradient, also at the first update); with
-          decoupled_weight_decay it shrinks the parameter before the step, multiplied by the learning
-          rate.
+          decoupled_weight_decay the parameter shrinks by lr*weight_decay of itself.
         - nesterov steps along the momentum as it would be after seeing the same gradient once more, as
           optax does.
         - With maximize, the gradient is negated before weight decay is added, so that decay still
           shrinks.
 
     Counterparts:
-        timm.optim.Adopt: beta1 is betas[0], beta2 is betas[1], clip_gradient is clip_exp is not None,
-            decoupled_weight_decay is decoupled. Without nesterov. clip_exp is 0.333 by default; its
+        timm.optim.Adopt: beta1 is betas[0], beta2 is betas[1], clip_gradient is (clip_exp is not None),
+            decoupled_weight_decay is decoupled. Without nesterov. Its clip_exp is 0.333 by default; its
             caution and corrected_weight_decay are not offered.
         optax.contrib.adopt: lr is learning_rate, beta1 is b1, beta2 is b2, clip_gradient is use_clipping,
-            clip_exp is clip_value_fn=lambda x: x**clip_exp. Without weight_decay, decoupled_weight_decay,
-            maximize.
+            clip_exp is clip_value_fn (lambda count: count**clip_exp). Without weight_decay,
+            decoupled_weight_decay, maximize.
 
     References:
         Taniguchi, S. and others. ADOPT: Modified Adam Can Converge with Any beta2 with the Optimal Rate

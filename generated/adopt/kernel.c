@@ -156,7 +156,9 @@ SG_FUNCTION sg_real sg_max(sg_real a, sg_real b) {
 }
 
 SG_FUNCTION sg_real sg_clip(sg_real x, sg_real low, sg_real high) {
-    return sg_min(sg_max(x, low), high);
+    const sg_real inside = sg_min(x, high);
+    const sg_real outside = sg_min(low, high);
+    return (x > low || x != x) ? inside : outside;
 }
 
 /* One run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
@@ -168,20 +170,20 @@ static __attribute__((noinline)) void sg_run(
     const sg_real *restrict sg_row, int64_t sg_count) {
     const sg_real condition = sg_row[0];
     const sg_real weight_decay = sg_row[1];
+    const sg_real eps = sg_row[2];
+#if SG_OPTION_clip_gradient
+    const sg_real minus_bound = sg_row[3];
+#endif
+#if SG_OPTION_clip_gradient
+    const sg_real bound = sg_row[4];
+#endif
+    const sg_real one_minus_beta1 = sg_row[5];
+    const sg_real first_holds = sg_row[6];
+    const sg_real beta1 = sg_row[7];
+    const sg_real lr = sg_row[8];
 #if SG_OPTION_decoupled_weight_decay
-    const sg_real one_minus_lr_times_weight_decay = sg_row[2];
+    const sg_real lr_times_weight_decay = sg_row[9];
 #endif
-    const sg_real eps = sg_row[3];
-#if SG_OPTION_clip_gradient
-    const sg_real minus_bound = sg_row[4];
-#endif
-#if SG_OPTION_clip_gradient
-    const sg_real bound = sg_row[5];
-#endif
-    const sg_real one_minus_beta1 = sg_row[6];
-    const sg_real first_holds = sg_row[7];
-    const sg_real beta1 = sg_row[8];
-    const sg_real lr = sg_row[9];
     const sg_real beta2 = sg_row[10];
     const sg_real one_minus_beta2 = sg_row[11];
     (void)sg_row;
@@ -191,41 +193,44 @@ static __attribute__((noinline)) void sg_run(
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
         const sg_real exp_avg_sq = sg_state_load(sg_exp_avg_sq_at, sg_i);
 
-        // g = where(maximize, -grad, grad)      specs/adopt.yaml:42
+        // g = where(maximize, -grad, grad)      specs/adopt.yaml:54
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
-        // g = where(decoupled_weight_decay or weight_decay == 0, g, g + weight_decay*param)      specs/adopt.yaml:43
-        const sg_real g_next = condition != (sg_real)0.0 ? g : g + weight_decay * param;
-        // kept = where(decoupled_weight_decay, param*(1 - lr*weight_decay), param)      specs/adopt.yaml:44
-#if SG_OPTION_decoupled_weight_decay
-        const sg_real kept = param * one_minus_lr_times_weight_decay;
-#else
-        const sg_real kept = param;
-#endif
-        // normalised = g/max(sqrt(exp_avg_sq), eps)      specs/adopt.yaml:45
+        // g = where(weight_decay != 0 and not decoupled_weight_decay, g + weight_decay*param, g)      specs/adopt.yaml:55
+        const sg_real g_next = condition != (sg_real)0.0 ? g + weight_decay * param : g;
+        // normalised = g/max(sqrt(exp_avg_sq), eps)      specs/adopt.yaml:56
         const sg_real normalised = g_next / sg_max(sg_sqrt(exp_avg_sq), eps);
-        // normalised = clip(normalised, -bound, bound)      specs/adopt.yaml:49
+        // normalised = clip(normalised, -bound, bound)      specs/adopt.yaml:60
 #if SG_OPTION_clip_gradient
         const sg_real normalised_next = sg_clip(normalised, minus_bound, bound);
 #else
         const sg_real normalised_next = normalised;
 #endif
         const sg_real one_minus_beta1_times_normalised_next = one_minus_beta1 * normalised_next;
-        // exp_avg = where(first, exp_avg, beta1*exp_avg + (1 - beta1)*normalised)      specs/adopt.yaml:50
+        // exp_avg = where(first, exp_avg, beta1*exp_avg + (1 - beta1)*normalised)      specs/adopt.yaml:61
         const sg_real exp_avg_new = first_holds != (sg_real)0.0 ? exp_avg : beta1 * exp_avg + one_minus_beta1_times_normalised_next;
-        // direction = where(nesterov, beta1*exp_avg + (1 - beta1)*normalised, exp_avg)      specs/adopt.yaml:51
+        // direction = where(nesterov, beta1*exp_avg + (1 - beta1)*normalised, exp_avg)      specs/adopt.yaml:62
 #if SG_OPTION_nesterov
         const sg_real direction = beta1 * exp_avg_new + one_minus_beta1_times_normalised_next;
 #else
         const sg_real direction = exp_avg_new;
 #endif
-        // param = where(first, param, kept - lr*direction)      specs/adopt.yaml:52
-        const sg_real param_new = sg_round_param(first_holds != (sg_real)0.0 ? param : kept - lr * direction);
+        // step = lr*direction      specs/adopt.yaml:63
+        const sg_real step = lr * direction;
+        // moved = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)      specs/adopt.yaml:64
+#if SG_OPTION_decoupled_weight_decay
+        const sg_real moved_choice = step + lr_times_weight_decay * param;
+#else
+        const sg_real moved_choice = step;
+#endif
+        const sg_real moved = param - moved_choice;
+        // param = where(first, param, moved)      specs/adopt.yaml:65
+        const sg_real param_new = sg_round_param(first_holds != (sg_real)0.0 ? param : moved);
         const sg_real g_next_times_g_next = g_next * g_next;
-        // exp_avg_sq = where(first, g**2, beta2*exp_avg_sq + (1 - beta2)*g**2)      specs/adopt.yaml:53
+        // exp_avg_sq = where(first, g**2, beta2*exp_avg_sq + (1 - beta2)*g**2)      specs/adopt.yaml:66
         const sg_real exp_avg_sq_new = first_holds != (sg_real)0.0 ? g_next_times_g_next : beta2 * exp_avg_sq + one_minus_beta2 * g_next_times_g_next;
 
         sg_param_store(sg_param_at, sg_i, param_new);

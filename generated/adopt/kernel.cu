@@ -229,7 +229,9 @@ SG_FUNCTION sg_real sg_max(sg_real a, sg_real b) {
 }
 
 SG_FUNCTION sg_real sg_clip(sg_real x, sg_real low, sg_real high) {
-    return sg_min(sg_max(x, low), high);
+    const sg_real inside = sg_min(x, high);
+    const sg_real outside = sg_min(low, high);
+    return (x > low || x != x) ? inside : outside;
 }
 
 /* Where the buffers of a chunk begin. */
@@ -244,9 +246,6 @@ struct sg_chunk_buffers {
 struct sg_scalars {
     sg_real condition;
     sg_real weight_decay;
-#if SG_OPTION_decoupled_weight_decay
-    sg_real one_minus_lr_times_weight_decay;
-#endif
     sg_real eps;
 #if SG_OPTION_clip_gradient
     sg_real minus_bound;
@@ -258,6 +257,9 @@ struct sg_scalars {
     sg_real first_holds;
     sg_real beta1;
     sg_real lr;
+#if SG_OPTION_decoupled_weight_decay
+    sg_real lr_times_weight_decay;
+#endif
     sg_real beta2;
     sg_real one_minus_beta2;
 };
@@ -267,9 +269,6 @@ template <int sg_n>
 SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_row, const int sg_first) {
     const sg_real condition = sg_row.condition;
     const sg_real weight_decay = sg_row.weight_decay;
-#if SG_OPTION_decoupled_weight_decay
-    const sg_real one_minus_lr_times_weight_decay = sg_row.one_minus_lr_times_weight_decay;
-#endif
     const sg_real eps = sg_row.eps;
 #if SG_OPTION_clip_gradient
     const sg_real minus_bound = sg_row.minus_bound;
@@ -281,6 +280,9 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
     const sg_real first_holds = sg_row.first_holds;
     const sg_real beta1 = sg_row.beta1;
     const sg_real lr = sg_row.lr;
+#if SG_OPTION_decoupled_weight_decay
+    const sg_real lr_times_weight_decay = sg_row.lr_times_weight_decay;
+#endif
     const sg_real beta2 = sg_row.beta2;
     const sg_real one_minus_beta2 = sg_row.one_minus_beta2;
     sg_real sg_lanes_param[sg_n];
@@ -298,41 +300,44 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real exp_avg = sg_lanes_exp_avg[sg_k];
         const sg_real exp_avg_sq = sg_lanes_exp_avg_sq[sg_k];
 
-        // g = where(maximize, -grad, grad)      specs/adopt.yaml:42
+        // g = where(maximize, -grad, grad)      specs/adopt.yaml:54
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
-        // g = where(decoupled_weight_decay or weight_decay == 0, g, g + weight_decay*param)      specs/adopt.yaml:43
-        const sg_real g_next = condition != (sg_real)0.0 ? g : g + weight_decay * param;
-        // kept = where(decoupled_weight_decay, param*(1 - lr*weight_decay), param)      specs/adopt.yaml:44
-#if SG_OPTION_decoupled_weight_decay
-        const sg_real kept = param * one_minus_lr_times_weight_decay;
-#else
-        const sg_real kept = param;
-#endif
-        // normalised = g/max(sqrt(exp_avg_sq), eps)      specs/adopt.yaml:45
+        // g = where(weight_decay != 0 and not decoupled_weight_decay, g + weight_decay*param, g)      specs/adopt.yaml:55
+        const sg_real g_next = condition != (sg_real)0.0 ? g + weight_decay * param : g;
+        // normalised = g/max(sqrt(exp_avg_sq), eps)      specs/adopt.yaml:56
         const sg_real normalised = g_next / sg_max(sg_sqrt(exp_avg_sq), eps);
-        // normalised = clip(normalised, -bound, bound)      specs/adopt.yaml:49
+        // normalised = clip(normalised, -bound, bound)      specs/adopt.yaml:60
 #if SG_OPTION_clip_gradient
         const sg_real normalised_next = sg_clip(normalised, minus_bound, bound);
 #else
         const sg_real normalised_next = normalised;
 #endif
         const sg_real one_minus_beta1_times_normalised_next = one_minus_beta1 * normalised_next;
-        // exp_avg = where(first, exp_avg, beta1*exp_avg + (1 - beta1)*normalised)      specs/adopt.yaml:50
+        // exp_avg = where(first, exp_avg, beta1*exp_avg + (1 - beta1)*normalised)      specs/adopt.yaml:61
         const sg_real exp_avg_new = first_holds != (sg_real)0.0 ? exp_avg : beta1 * exp_avg + one_minus_beta1_times_normalised_next;
-        // direction = where(nesterov, beta1*exp_avg + (1 - beta1)*normalised, exp_avg)      specs/adopt.yaml:51
+        // direction = where(nesterov, beta1*exp_avg + (1 - beta1)*normalised, exp_avg)      specs/adopt.yaml:62
 #if SG_OPTION_nesterov
         const sg_real direction = beta1 * exp_avg_new + one_minus_beta1_times_normalised_next;
 #else
         const sg_real direction = exp_avg_new;
 #endif
-        // param = where(first, param, kept - lr*direction)      specs/adopt.yaml:52
-        const sg_real param_new = sg_round_param(first_holds != (sg_real)0.0 ? param : kept - lr * direction);
+        // step = lr*direction      specs/adopt.yaml:63
+        const sg_real step = lr * direction;
+        // moved = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)      specs/adopt.yaml:64
+#if SG_OPTION_decoupled_weight_decay
+        const sg_real moved_choice = step + lr_times_weight_decay * param;
+#else
+        const sg_real moved_choice = step;
+#endif
+        const sg_real moved = param - moved_choice;
+        // param = where(first, param, moved)      specs/adopt.yaml:65
+        const sg_real param_new = sg_round_param(first_holds != (sg_real)0.0 ? param : moved);
         const sg_real g_next_times_g_next = g_next * g_next;
-        // exp_avg_sq = where(first, g**2, beta2*exp_avg_sq + (1 - beta2)*g**2)      specs/adopt.yaml:53
+        // exp_avg_sq = where(first, g**2, beta2*exp_avg_sq + (1 - beta2)*g**2)      specs/adopt.yaml:66
         const sg_real exp_avg_sq_new = first_holds != (sg_real)0.0 ? g_next_times_g_next : beta2 * exp_avg_sq + one_minus_beta2 * g_next_times_g_next;
 
         sg_lanes_param[sg_k] = param_new;
@@ -392,20 +397,20 @@ sg_kernel(const unsigned long long *pointers, const int *rows, const sg_real *ta
         sg_scalars sg_row;
         sg_row.condition = sg_values[0];
         sg_row.weight_decay = sg_values[1];
+        sg_row.eps = sg_values[2];
+#if SG_OPTION_clip_gradient
+        sg_row.minus_bound = sg_values[3];
+#endif
+#if SG_OPTION_clip_gradient
+        sg_row.bound = sg_values[4];
+#endif
+        sg_row.one_minus_beta1 = sg_values[5];
+        sg_row.first_holds = sg_values[6];
+        sg_row.beta1 = sg_values[7];
+        sg_row.lr = sg_values[8];
 #if SG_OPTION_decoupled_weight_decay
-        sg_row.one_minus_lr_times_weight_decay = sg_values[2];
+        sg_row.lr_times_weight_decay = sg_values[9];
 #endif
-        sg_row.eps = sg_values[3];
-#if SG_OPTION_clip_gradient
-        sg_row.minus_bound = sg_values[4];
-#endif
-#if SG_OPTION_clip_gradient
-        sg_row.bound = sg_values[5];
-#endif
-        sg_row.one_minus_beta1 = sg_values[6];
-        sg_row.first_holds = sg_values[7];
-        sg_row.beta1 = sg_values[8];
-        sg_row.lr = sg_values[9];
         sg_row.beta2 = sg_values[10];
         sg_row.one_minus_beta2 = sg_values[11];
 

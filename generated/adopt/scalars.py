@@ -106,19 +106,18 @@ def scalars(
 ) -> tuple[tuple[float, ...], dict[str, float]]:
     """A row of the kernels' table of scalars, and the new scalar state."""
     first = t == 1.0
-    condition = 1.0 if decoupled_weight_decay or weight_decay == 0.0 else 0.0
-    if decoupled_weight_decay:
-        one_minus_lr_times_weight_decay = 1.0 - lr * weight_decay
+    condition = 1.0 if weight_decay != 0.0 and not decoupled_weight_decay else 0.0
     if clip_gradient:
         bound = general_power(t - 1.0, clip_exp)
         minus_bound = -bound
     one_minus_beta1 = 1.0 - beta1
     first_holds = 1.0 if first else 0.0
+    if decoupled_weight_decay:
+        lr_times_weight_decay = lr * weight_decay
     one_minus_beta2 = 1.0 - beta2
     row = (
         condition,
         weight_decay,
-        one_minus_lr_times_weight_decay if decoupled_weight_decay else 0.0,
         eps,
         minus_bound if clip_gradient else 0.0,
         bound if clip_gradient else 0.0,
@@ -126,6 +125,7 @@ def scalars(
         first_holds,
         beta1,
         lr,
+        lr_times_weight_decay if decoupled_weight_decay else 0.0,
         beta2,
         one_minus_beta2,
     )

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="adopt",
     class_name="ADOPT",
     spec="specs/adopt.yaml",
-    digest="8542ded926c59b810b3c2e1d5ede5beb2706dcc2c497562751b3cb4c1867ca75",
+    digest="e3055e524f1ca7198a45a23eae45d14747c35bd906347cd78a9eb0e8c2235748",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -38,7 +38,6 @@ DEFINITION = Definition(
     table=(
         "condition",
         "weight_decay",
-        "one_minus_lr_times_weight_decay",
         "eps",
         "minus_bound",
         "bound",
@@ -46,6 +45,7 @@ DEFINITION = Definition(
         "first_holds",
         "beta1",
         "lr",
+        "lr_times_weight_decay",
         "beta2",
         "one_minus_beta2",
     ),

@@ -71,7 +71,7 @@ class AggMo(Optimizer):
 
     Counterparts:
         pytorch_optimizer.AggMo: beta1 is betas[0], beta2 is betas[1], beta3 is betas[2], beta4 is
-            betas[3], use_beta3 is len(betas) >= 3, use_beta4 is len(betas) >= 4. Without use_beta1. keeps
+            betas[3], use_beta3 is len(betas) >= 3, use_beta4 is len(betas) >= 4. Without use_beta1. Keeps
             a buffer for a decay of 0 too; its decoupled decay is not offered.
         torch_optimizer.AggMo: beta1 is betas[0], beta2 is betas[1], beta3 is betas[2], beta4 is betas[3],
             use_beta3 is len(betas) >= 3, use_beta4 is len(betas) >= 4. Without use_beta1, maximize.

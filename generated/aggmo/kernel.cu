@@ -308,48 +308,48 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real momentum_buffer4 = sg_lanes_momentum_buffer4[sg_k];
 #endif
 
-        // g = where(maximize, -grad, grad)      specs/aggmo.yaml:47
+        // g = where(maximize, -grad, grad)      specs/aggmo.yaml:59
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
-        // g = where(weight_decay != 0, g + weight_decay*param, g)      specs/aggmo.yaml:48
+        // g = where(weight_decay != 0, g + weight_decay*param, g)      specs/aggmo.yaml:60
         const sg_real g_next = weight_decay_differs_from_zero != (sg_real)0.0 ? g + weight_decay * param : g;
-        // momentum_buffer1 = beta1*momentum_buffer1 + g      specs/aggmo.yaml:49
+        // momentum_buffer1 = beta1*momentum_buffer1 + g      specs/aggmo.yaml:61
 #if SG_OPTION_use_beta1
         const sg_real momentum_buffer1_new = beta1 * momentum_buffer1 + g_next;
 #endif
-        // momentum_buffer2 = beta2*momentum_buffer2 + g      specs/aggmo.yaml:50
+        // momentum_buffer2 = beta2*momentum_buffer2 + g      specs/aggmo.yaml:62
         const sg_real momentum_buffer2_new = beta2 * momentum_buffer2 + g_next;
-        // total = where(use_beta1, momentum_buffer1, g) + momentum_buffer2      specs/aggmo.yaml:51
+        // total = where(use_beta1, momentum_buffer1, g) + momentum_buffer2      specs/aggmo.yaml:63
 #if SG_OPTION_use_beta1
         const sg_real momentum_buffer1_or_g = momentum_buffer1_new;
 #else
         const sg_real momentum_buffer1_or_g = g_next;
 #endif
         const sg_real total = momentum_buffer1_or_g + momentum_buffer2_new;
-        // momentum_buffer3 = beta3*momentum_buffer3 + g      specs/aggmo.yaml:54
+        // momentum_buffer3 = beta3*momentum_buffer3 + g      specs/aggmo.yaml:66
 #if SG_OPTION_use_beta3
         const sg_real momentum_buffer3_new = beta3 * momentum_buffer3 + g_next;
 #endif
-        // total = total + momentum_buffer3      specs/aggmo.yaml:55
+        // total = total + momentum_buffer3      specs/aggmo.yaml:67
 #if SG_OPTION_use_beta3
         const sg_real total_next = total + momentum_buffer3_new;
 #else
         const sg_real total_next = total;
 #endif
-        // momentum_buffer4 = beta4*momentum_buffer4 + g      specs/aggmo.yaml:58
+        // momentum_buffer4 = beta4*momentum_buffer4 + g      specs/aggmo.yaml:70
 #if SG_OPTION_use_beta4
         const sg_real momentum_buffer4_new = beta4 * momentum_buffer4 + g_next;
 #endif
-        // total = total + momentum_buffer4      specs/aggmo.yaml:59
+        // total = total + momentum_buffer4      specs/aggmo.yaml:71
 #if SG_OPTION_use_beta4
         const sg_real total_next_2 = total_next + momentum_buffer4_new;
 #else
         const sg_real total_next_2 = total_next;
 #endif
-        // param = param - lr/where(use_beta4, 4, where(use_beta3, 3, 2))*total      specs/aggmo.yaml:60
+        // param = param - lr/where(use_beta4, 4, where(use_beta3, 3, 2))*total      specs/aggmo.yaml:72
         const sg_real param_new = sg_round_param(param - lr_over_n4_or_three_or_two * total_next_2);
 
         sg_lanes_param[sg_k] = param_new;

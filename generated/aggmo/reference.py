@@ -47,17 +47,17 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    g = -grad if maximize else grad  # specs/aggmo.yaml:47
-    g = g + weight_decay * param if weight_decay != 0 else g  # specs/aggmo.yaml:48
+    g = -grad if maximize else grad  # specs/aggmo.yaml:59
+    g = g + weight_decay * param if weight_decay != 0 else g  # specs/aggmo.yaml:60
     if use_beta1:
-        momentum_buffer1 = beta1 * momentum_buffer1 + g  # specs/aggmo.yaml:49
-    momentum_buffer2 = beta2 * momentum_buffer2 + g  # specs/aggmo.yaml:50
-    total = (momentum_buffer1 if use_beta1 else g) + momentum_buffer2  # specs/aggmo.yaml:51
+        momentum_buffer1 = beta1 * momentum_buffer1 + g  # specs/aggmo.yaml:61
+    momentum_buffer2 = beta2 * momentum_buffer2 + g  # specs/aggmo.yaml:62
+    total = (momentum_buffer1 if use_beta1 else g) + momentum_buffer2  # specs/aggmo.yaml:63
     if use_beta3:
-        momentum_buffer3 = beta3 * momentum_buffer3 + g  # specs/aggmo.yaml:54
-        total = total + momentum_buffer3  # specs/aggmo.yaml:55
+        momentum_buffer3 = beta3 * momentum_buffer3 + g  # specs/aggmo.yaml:66
+        total = total + momentum_buffer3  # specs/aggmo.yaml:67
     if use_beta4:
-        momentum_buffer4 = beta4 * momentum_buffer4 + g  # specs/aggmo.yaml:58
-        total = total + momentum_buffer4  # specs/aggmo.yaml:59
-    param = rounded(param - divide(lr, 4.0 if use_beta4 else 3.0 if use_beta3 else 2.0) * total)  # specs/aggmo.yaml:60
+        momentum_buffer4 = beta4 * momentum_buffer4 + g  # specs/aggmo.yaml:70
+        total = total + momentum_buffer4  # specs/aggmo.yaml:71
+    param = rounded(param - divide(lr, 4.0 if use_beta4 else 3.0 if use_beta3 else 2.0) * total)  # specs/aggmo.yaml:72
     return param, momentum_buffer1, momentum_buffer2, momentum_buffer3, momentum_buffer4

@@ -185,19 +185,19 @@ static __attribute__((noinline)) void sg_run(
         const sg_real exp_avg_sq = sg_state_load(sg_exp_avg_sq_at, sg_i);
         const sg_real previous_grad = sg_state_load(sg_previous_grad_at, sg_i);
 
-        // g = where(weight_decay != 0, grad + weight_decay*param, grad)      specs/diffgrad.yaml:33
+        // g = where(weight_decay != 0, grad + weight_decay*param, grad)      specs/diffgrad.yaml:37
         const sg_real g = weight_decay_differs_from_zero != (sg_real)0.0 ? grad + weight_decay * param : grad;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/diffgrad.yaml:34
+        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/diffgrad.yaml:38
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g;
-        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/diffgrad.yaml:35
+        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/diffgrad.yaml:39
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (g * g);
-        // friction = 1/(1 + exp(-abs(previous_grad - g)))      specs/diffgrad.yaml:36
+        // friction = 1/(1 + exp(-abs(previous_grad - g)))      specs/diffgrad.yaml:40
         const sg_real friction = (sg_real)1.0 / ((sg_real)1.0 + (sg_real)sg_exp((double)-sg_abs(previous_grad - g)));
-        // previous_grad = g      specs/diffgrad.yaml:37
+        // previous_grad = g      specs/diffgrad.yaml:41
         const sg_real previous_grad_new = g;
-        // denom = sqrt(exp_avg_sq) + eps      specs/diffgrad.yaml:38
+        // denom = sqrt(exp_avg_sq) + eps      specs/diffgrad.yaml:42
         const sg_real denom = sg_sqrt(exp_avg_sq_new) + eps;
-        // param = param - lr*sqrt(1 - beta2**t)/(1 - beta1**t)*(friction*exp_avg/denom)      specs/diffgrad.yaml:39
+        // param = param - lr*sqrt(1 - beta2**t)/(1 - beta1**t)*(friction*exp_avg/denom)      specs/diffgrad.yaml:43
         const sg_real param_new = sg_round_param(param - scalar * (friction * exp_avg_new / denom));
 
         sg_param_store(sg_param_at, sg_i, param_new);

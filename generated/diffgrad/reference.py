@@ -40,11 +40,11 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    g = grad + weight_decay * param if weight_decay != 0 else grad  # specs/diffgrad.yaml:33
-    exp_avg = beta1 * exp_avg + (1 - beta1) * g  # specs/diffgrad.yaml:34
-    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * power(g, 2)  # specs/diffgrad.yaml:35
-    friction = 1 / (1 + exp(-absolute(previous_grad - g)))  # specs/diffgrad.yaml:36
-    previous_grad = g  # specs/diffgrad.yaml:37
-    denom = sqrt(exp_avg_sq) + eps  # specs/diffgrad.yaml:38
-    param = rounded(param - divide(lr * sqrt(1 - power(beta2, t)), 1 - power(beta1, t)) * (friction * exp_avg / denom))  # specs/diffgrad.yaml:39
+    g = grad + weight_decay * param if weight_decay != 0 else grad  # specs/diffgrad.yaml:37
+    exp_avg = beta1 * exp_avg + (1 - beta1) * g  # specs/diffgrad.yaml:38
+    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * power(g, 2)  # specs/diffgrad.yaml:39
+    friction = 1 / (1 + exp(-absolute(previous_grad - g)))  # specs/diffgrad.yaml:40
+    previous_grad = g  # specs/diffgrad.yaml:41
+    denom = sqrt(exp_avg_sq) + eps  # specs/diffgrad.yaml:42
+    param = rounded(param - divide(lr * sqrt(1 - power(beta2, t)), 1 - power(beta1, t)) * (friction * exp_avg / denom))  # specs/diffgrad.yaml:43
     return param, exp_avg, exp_avg_sq, previous_grad

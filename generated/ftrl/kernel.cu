@@ -325,27 +325,27 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real accumulator = sg_lanes_accumulator[sg_k];
         const sg_real linear = sg_lanes_linear[sg_k];
 
-        // before = where(square_root, sqrt(accumulator), accumulator**(-lr_power))      specs/ftrl.yaml:45
+        // before = where(square_root, sqrt(accumulator), accumulator**(-lr_power))      specs/ftrl.yaml:52
 #if SG_OPTION_square_root
         const sg_real before = sg_sqrt(accumulator);
 #else
         const sg_real before = (sg_real)sg_pow((double)accumulator, (double)minus_lr_power);
 #endif
-        // accumulator = accumulator + grad**2      specs/ftrl.yaml:46
+        // accumulator = accumulator + grad**2      specs/ftrl.yaml:53
         const sg_real accumulator_new = accumulator + grad * grad;
-        // root = where(square_root, sqrt(accumulator), accumulator**(-lr_power))      specs/ftrl.yaml:47
+        // root = where(square_root, sqrt(accumulator), accumulator**(-lr_power))      specs/ftrl.yaml:54
 #if SG_OPTION_square_root
         const sg_real root = sg_sqrt(accumulator_new);
 #else
         const sg_real root = (sg_real)sg_pow((double)accumulator_new, (double)minus_lr_power);
 #endif
-        // g = where(l2_shrinkage != 0, grad + l2_shrinkage*param, grad)      specs/ftrl.yaml:48
+        // g = where(l2_shrinkage != 0, grad + l2_shrinkage*param, grad)      specs/ftrl.yaml:55
         const sg_real g = l2_shrinkage_differs_from_zero != (sg_real)0.0 ? grad + l2_shrinkage * param : grad;
-        // linear = linear + (g - (root - before)/lr*param)      specs/ftrl.yaml:49
+        // linear = linear + (g - (root - before)/lr*param)      specs/ftrl.yaml:56
         const sg_real linear_new = linear + (g - (root - before) / lr * param);
-        // reached = (sign(linear)*l1 - linear)/((beta + root)/lr + l2)      specs/ftrl.yaml:50
+        // reached = (sign(linear)*l1 - linear)/((beta + root)/lr + l2)      specs/ftrl.yaml:57
         const sg_real reached = (sg_sign(linear_new) * l1 - linear_new) / ((beta + root) / lr + l2);
-        // param = where(abs(linear) <= l1, 0, reached)      specs/ftrl.yaml:51
+        // param = where(abs(linear) <= l1, 0, reached)      specs/ftrl.yaml:58
         const sg_real param_new = sg_round_param(sg_abs(linear_new) <= l1 ? (sg_real)0.0 : reached);
 
         sg_lanes_param[sg_k] = param_new;

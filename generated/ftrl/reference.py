@@ -42,11 +42,11 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    before = sqrt(accumulator) if square_root else general_power(accumulator, real(-lr_power))  # specs/ftrl.yaml:45
-    accumulator = accumulator + power(grad, 2)  # specs/ftrl.yaml:46
-    root = sqrt(accumulator) if square_root else general_power(accumulator, real(-lr_power))  # specs/ftrl.yaml:47
-    g = grad + l2_shrinkage * param if l2_shrinkage != 0 else grad  # specs/ftrl.yaml:48
-    linear = linear + (g - (root - before) / lr * param)  # specs/ftrl.yaml:49
-    reached = (sign(linear) * l1 - linear) / ((beta + root) / lr + l2)  # specs/ftrl.yaml:50
-    param = rounded(where(absolute(linear) <= l1, 0, reached))  # specs/ftrl.yaml:51
+    before = sqrt(accumulator) if square_root else general_power(accumulator, real(-lr_power))  # specs/ftrl.yaml:52
+    accumulator = accumulator + power(grad, 2)  # specs/ftrl.yaml:53
+    root = sqrt(accumulator) if square_root else general_power(accumulator, real(-lr_power))  # specs/ftrl.yaml:54
+    g = grad + l2_shrinkage * param if l2_shrinkage != 0 else grad  # specs/ftrl.yaml:55
+    linear = linear + (g - (root - before) / lr * param)  # specs/ftrl.yaml:56
+    reached = (sign(linear) * l1 - linear) / ((beta + root) / lr + l2)  # specs/ftrl.yaml:57
+    param = rounded(where(absolute(linear) <= l1, 0, reached))  # specs/ftrl.yaml:58
     return param, accumulator, linear

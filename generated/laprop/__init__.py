@@ -27,7 +27,7 @@ class LaProp(Optimizer):
         denom = sqrt(where(amsgrad, max_exp_avg_sq, exp_avg_sq))/sqrt(exp_avg_lr_2) + eps
         exp_avg = beta1*exp_avg + (1 - beta1)*lr*(grad/denom)
         stepped = param - where(exp_avg_lr_1 != 0, lr/exp_avg_lr_1, 0)*exp_avg
-        param = stepped*(1 - lr*weight_decay)
+        param = stepped - lr*weight_decay*stepped
 
     Args:
         params: an array, a list of arrays, a mapping of names to arrays, or a list of groups (dicts with
@@ -64,7 +64,7 @@ class LaProp(Optimizer):
           learning rate (timm; the authors' code doesn't multiply).
 
     Counterparts:
-        timm.optim.LaProp: beta1 is betas[0], beta2 is betas[1]. Without amsgrad. its caution and
+        timm.optim.LaProp: beta1 is betas[0], beta2 is betas[1]. Without amsgrad. Its caution and
             corrected_weight_decay are not offered; keeps exp_avg_lr_2 in torch's default dtype.
 
     References:

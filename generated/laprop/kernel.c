@@ -168,7 +168,7 @@ static __attribute__((noinline)) void sg_run(
     const sg_real beta1 = sg_row[4];
     const sg_real one_minus_beta1_times_lr = sg_row[5];
     const sg_real lr_over_exp_avg_lr_1_new_or_zero = sg_row[6];
-    const sg_real one_minus_lr_times_weight_decay = sg_row[7];
+    const sg_real lr_times_weight_decay = sg_row[7];
     (void)sg_row;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
@@ -179,25 +179,25 @@ static __attribute__((noinline)) void sg_run(
         const sg_real max_exp_avg_sq = sg_state_load(sg_max_exp_avg_sq_at, sg_i);
 #endif
 
-        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*grad**2      specs/laprop.yaml:44
+        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*grad**2      specs/laprop.yaml:50
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (grad * grad);
-        // max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq)      specs/laprop.yaml:46
+        // max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq)      specs/laprop.yaml:52
 #if SG_OPTION_amsgrad
         const sg_real max_exp_avg_sq_new = sg_max(max_exp_avg_sq, exp_avg_sq_new);
 #endif
-        // denom = sqrt(where(amsgrad, max_exp_avg_sq, exp_avg_sq))/sqrt(exp_avg_lr_2) + eps      specs/laprop.yaml:47
+        // denom = sqrt(where(amsgrad, max_exp_avg_sq, exp_avg_sq))/sqrt(exp_avg_lr_2) + eps      specs/laprop.yaml:53
 #if SG_OPTION_amsgrad
         const sg_real max_exp_avg_sq_or_exp_avg_sq = max_exp_avg_sq_new;
 #else
         const sg_real max_exp_avg_sq_or_exp_avg_sq = exp_avg_sq_new;
 #endif
         const sg_real denom = sg_sqrt(max_exp_avg_sq_or_exp_avg_sq) / sqrt_exp_avg_lr_2_new + eps;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*lr*(grad/denom)      specs/laprop.yaml:48
+        // exp_avg = beta1*exp_avg + (1 - beta1)*lr*(grad/denom)      specs/laprop.yaml:54
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1_times_lr * (grad / denom);
-        // stepped = param - where(exp_avg_lr_1 != 0, lr/exp_avg_lr_1, 0)*exp_avg      specs/laprop.yaml:49
+        // stepped = param - where(exp_avg_lr_1 != 0, lr/exp_avg_lr_1, 0)*exp_avg      specs/laprop.yaml:55
         const sg_real stepped = param - lr_over_exp_avg_lr_1_new_or_zero * exp_avg_new;
-        // param = stepped*(1 - lr*weight_decay)      specs/laprop.yaml:50
-        const sg_real param_new = sg_round_param(stepped * one_minus_lr_times_weight_decay);
+        // param = stepped - lr*weight_decay*stepped      specs/laprop.yaml:56
+        const sg_real param_new = sg_round_param(stepped - lr_times_weight_decay * stepped);
 
         sg_param_store(sg_param_at, sg_i, param_new);
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);

@@ -244,7 +244,7 @@ struct sg_scalars {
     sg_real beta1;
     sg_real one_minus_beta1_times_lr;
     sg_real lr_over_exp_avg_lr_1_new_or_zero;
-    sg_real one_minus_lr_times_weight_decay;
+    sg_real lr_times_weight_decay;
 };
 
 /* Updates sg_n elements of a chunk, from the sg_first-th on. */
@@ -257,7 +257,7 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
     const sg_real beta1 = sg_row.beta1;
     const sg_real one_minus_beta1_times_lr = sg_row.one_minus_beta1_times_lr;
     const sg_real lr_over_exp_avg_lr_1_new_or_zero = sg_row.lr_over_exp_avg_lr_1_new_or_zero;
-    const sg_real one_minus_lr_times_weight_decay = sg_row.one_minus_lr_times_weight_decay;
+    const sg_real lr_times_weight_decay = sg_row.lr_times_weight_decay;
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
     sg_real sg_lanes_exp_avg[sg_n];
@@ -282,25 +282,25 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real max_exp_avg_sq = sg_lanes_max_exp_avg_sq[sg_k];
 #endif
 
-        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*grad**2      specs/laprop.yaml:44
+        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*grad**2      specs/laprop.yaml:50
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (grad * grad);
-        // max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq)      specs/laprop.yaml:46
+        // max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq)      specs/laprop.yaml:52
 #if SG_OPTION_amsgrad
         const sg_real max_exp_avg_sq_new = sg_max(max_exp_avg_sq, exp_avg_sq_new);
 #endif
-        // denom = sqrt(where(amsgrad, max_exp_avg_sq, exp_avg_sq))/sqrt(exp_avg_lr_2) + eps      specs/laprop.yaml:47
+        // denom = sqrt(where(amsgrad, max_exp_avg_sq, exp_avg_sq))/sqrt(exp_avg_lr_2) + eps      specs/laprop.yaml:53
 #if SG_OPTION_amsgrad
         const sg_real max_exp_avg_sq_or_exp_avg_sq = max_exp_avg_sq_new;
 #else
         const sg_real max_exp_avg_sq_or_exp_avg_sq = exp_avg_sq_new;
 #endif
         const sg_real denom = sg_sqrt(max_exp_avg_sq_or_exp_avg_sq) / sqrt_exp_avg_lr_2_new + eps;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*lr*(grad/denom)      specs/laprop.yaml:48
+        // exp_avg = beta1*exp_avg + (1 - beta1)*lr*(grad/denom)      specs/laprop.yaml:54
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1_times_lr * (grad / denom);
-        // stepped = param - where(exp_avg_lr_1 != 0, lr/exp_avg_lr_1, 0)*exp_avg      specs/laprop.yaml:49
+        // stepped = param - where(exp_avg_lr_1 != 0, lr/exp_avg_lr_1, 0)*exp_avg      specs/laprop.yaml:55
         const sg_real stepped = param - lr_over_exp_avg_lr_1_new_or_zero * exp_avg_new;
-        // param = stepped*(1 - lr*weight_decay)      specs/laprop.yaml:50
-        const sg_real param_new = sg_round_param(stepped * one_minus_lr_times_weight_decay);
+        // param = stepped - lr*weight_decay*stepped      specs/laprop.yaml:56
+        const sg_real param_new = sg_round_param(stepped - lr_times_weight_decay * stepped);
 
         sg_lanes_param[sg_k] = param_new;
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
@@ -377,7 +377,7 @@ sg_kernel(const unsigned long long *pointers, const int *rows, const sg_real *ta
         sg_row.beta1 = sg_values[4];
         sg_row.one_minus_beta1_times_lr = sg_values[5];
         sg_row.lr_over_exp_avg_lr_1_new_or_zero = sg_values[6];
-        sg_row.one_minus_lr_times_weight_decay = sg_values[7];
+        sg_row.lr_times_weight_decay = sg_values[7];
 
         const int sg_head_count = sg_head(sg_at, sg_this.count);
         const int sg_words = (sg_this.count - sg_head_count) / SG_LANES;

@@ -101,7 +101,7 @@ def scalars(
     exp_avg_lr_2_new = beta2 * exp_avg_lr_2 + one_minus_beta2
     sqrt_exp_avg_lr_2_new = sqrt(exp_avg_lr_2_new)
     lr_over_exp_avg_lr_1_new_or_zero = divide(lr, exp_avg_lr_1_new) if exp_avg_lr_1_new != 0.0 else 0.0
-    one_minus_lr_times_weight_decay = 1.0 - lr * weight_decay
+    lr_times_weight_decay = lr * weight_decay
     row = (
         beta2,
         one_minus_beta2,
@@ -110,6 +110,6 @@ def scalars(
         beta1,
         one_minus_beta1_times_lr,
         lr_over_exp_avg_lr_1_new_or_zero,
-        one_minus_lr_times_weight_decay,
+        lr_times_weight_decay,
     )
     return row, {"exp_avg_lr_1": exp_avg_lr_1_new, "exp_avg_lr_2": exp_avg_lr_2_new}

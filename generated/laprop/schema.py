@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="laprop",
     class_name="LaProp",
     spec="specs/laprop.yaml",
-    digest="ecbae8f99f80060c2e62b35505df9cd0f5f472013df607dce0a46aa3f8208fff",
+    digest="f09bc7a1e39873c31cb1957a4ff18b883e46363c6a2714970524918b011de6a8",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.0004, min=0.0, doc="learning rate"),
@@ -42,7 +42,7 @@ DEFINITION = Definition(
         "beta1",
         "one_minus_beta1_times_lr",
         "lr_over_exp_avg_lr_1_new_or_zero",
-        "one_minus_lr_times_weight_decay",
+        "lr_times_weight_decay",
     ),
     update=reference.update,
     scalars=scalars.scalars,

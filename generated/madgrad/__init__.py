@@ -22,12 +22,12 @@ class MADGRAD(Optimizer):
 
         rate = lr + eps
         weight = rate*sqrt(t)
-        g = where(decoupled_weight_decay or weight_decay == 0, grad, grad + weight_decay*param)
-        when not use_momentum: rms = grad_sum_sq**(1/3) + eps
+        g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)
+        when not use_momentum: rms = cbrt(grad_sum_sq) + eps
         when not use_momentum: start = param + where(rms != 0, s/rms, 0)
         grad_sum_sq = grad_sum_sq + weight*g**2
         s = s + weight*g
-        rms = grad_sum_sq**(1/3) + eps
+        rms = cbrt(grad_sum_sq) + eps
         place = where(use_momentum, x0, start) - where(rms != 0, s/rms, 0)
         stepped = where(use_momentum, momentum*param + (1 - momentum)*place, place)
         param = where(decoupled_weight_decay, stepped - rate*weight_decay*param, stepped)
@@ -55,8 +55,9 @@ class MADGRAD(Optimizer):
     Conventions:
         - The weight of an update is (lr + eps)*sqrt(t); eps is added to the learning rate as in the
           authors' code and in optax, so that a learning rate of 0 still moves a little.
-        - Epsilon is added to the cube root; where their sum is 0, the sum of gradients is 0 and nothing
-          moves.
+        - Epsilon is added to the cube root; where their sum is 0, so is the sum of gradients, and nothing
+          moves. The root is a real cube root, as in optax; in torch's packages it is a power of 1/3,
+          whose last bits differ.
         - Without momentum the start isn't kept but found again from the parameter and the sums, as in the
           authors' code; a parameter that was changed from outside then moves the start with it.
         - Weight decay is coupled; it is added to the gradient, and skipped where it is 0. With
@@ -64,11 +65,11 @@ class MADGRAD(Optimizer):
           off after the step, as in the authors' code (timm decays before the step, without eps).
 
     Counterparts:
-        optax.contrib.madgrad: lr is learning_rate. Without use_momentum, decoupled_weight_decay. keeps
+        optax.contrib.madgrad: lr is learning_rate. Without use_momentum, decoupled_weight_decay. Keeps
             the start without momentum too.
-        madgrad.MADGRAD: decoupled_weight_decay is decouple_decay. Without use_momentum. the authors'
+        madgrad.MADGRAD: decoupled_weight_decay is decouple_decay. Without use_momentum. The authors'
             package.
-        timm.optim.MADGRAD: decoupled_weight_decay is decoupled_decay. Without use_momentum. its decoupled
+        timm.optim.MADGRAD: decoupled_weight_decay is decoupled_decay. Without use_momentum. Its decoupled
             decay comes before the step and leaves eps out.
 
     References:

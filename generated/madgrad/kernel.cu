@@ -232,45 +232,26 @@ SG_FUNCTION double sg_significand(double x) {
     return sg_from_bits((sg_bits(x) & 0xfffffffffffffull) | 0x3ff0000000000000ull);
 }
 
-SG_FUNCTION double sg_exp(double x) {
-    const double bounded = x > -750.0 ? (x < 750.0 ? x : 750.0) : -750.0;
-    const double k = sg_floor64(bounded * 1.4426950408889634 + 0.5);
-    const double r = bounded - k * 0.6931471803691238 - k * 1.9082149292705877e-10;
-    const double series = 1.0 + (r + r * r * (0.5 + r * (0.16666666666666666 + r * (0.041666666666666664 + r * (0.008333333333333333 + r * (0.001388888888888889 + r * (0.0001984126984126984 + r * (2.48015873015873e-05 + r * (2.7557319223985893e-06 + r * (2.755731922398589e-07 + r * (2.505210838544172e-08 + r * (2.08767569878681e-09 + r * 1.6059043836821613e-10))))))))))));
-    const double half_k = sg_floor64(k * 0.5);
-    const double scaled = series * sg_power_of_two(half_k) * sg_power_of_two(k - half_k);
-    return x == x ? scaled : x;
-}
-
-SG_FUNCTION double sg_log(double x) {
-    const int tiny = x < 2.2250738585072014e-308;
-    const double y = tiny ? x * 1.8014398509481984e+16 : x;
-    const double s0 = sg_significand(y);
-    const int large = s0 > 1.4142135623730951;
-    const double e = sg_exponent(y) - (tiny ? 54.0 : 0.0) + (large ? 1.0 : 0.0);
-    const double f = (large ? 0.5 * s0 : s0) - 1.0;
-    const double half_square = 0.5 * f * f;
-    const double s = f / (2.0 + f);
-    const double z = s * s;
-    const double rest = z * (0.6666666666666666 + z * (0.4 + z * (0.2857142857142857 + z * (0.2222222222222222 + z * (0.18181818181818182 + z * (0.15384615384615385 + z * (0.13333333333333333 + z * (0.11764705882352941 + z * (0.10526315789473684 + z * (0.09523809523809523 + z * 0.08695652173913043))))))))));
-    const double finite = e * 0.6931471803691238 - (half_square - (s * (half_square + rest) + e * 1.9082149292705877e-10) - f);
-    const double invalid = (x - x) / (x - x);
-    const double positive = x - x == 0.0 ? finite : x;
-    return x > 0.0 ? positive : (x == 0.0 ? -1.0 / (x * x) : (x < 0.0 ? invalid : x));
-}
-
-SG_FUNCTION double sg_pow(double x, double y) {
+SG_FUNCTION double sg_cbrt(double x) {
     const double size = sg_abs64(x);
-    const int whole = sg_floor64(y) == y;
-    const int odd = whole && sg_floor64(0.5 * y) != 0.5 * y;
-    const int negative = x < 0.0 || (x == 0.0 && 1.0 / x < 0.0);
-    const double magnitude = size == 1.0 ? 1.0 : sg_exp(y * sg_log(size));
-    const double with_sign = (negative && odd) ? -magnitude : magnitude;
-    const int undefined = (x < 0.0 && x - x == 0.0) && !whole;
-    const double invalid = (x - x) / (x - x);
-    const double number = undefined ? invalid : with_sign;
-    const double known = x == x ? (y == y ? number : y) : x;
-    return (y == 0.0 || x == 1.0) ? 1.0 : known;
+    const int tiny = size < 2.2250738585072014e-308;
+    const double y = tiny ? size * 1.8014398509481984e+16 : size;
+    const double e = sg_exponent(y);
+    const double third = sg_floor64((e + 0.5) * 0.3333333333333333);
+    const double rest = e - 3.0 * third;
+    const double s = sg_significand(y);
+    const double m = s * (rest == 0.0 ? 1.0 : (rest == 1.0 ? 2.0 : 4.0));
+    const double guess = (1.5378 + s * (-0.8013 + s * (0.3118 + s * -0.0486))) * (rest == 0.0 ? 1.0 : (rest == 1.0 ? 0.7937 : 0.62996));
+    const double wrong = 1.0 - m * (guess * guess * guess);
+    const double inverse = guess + guess * wrong * (0.3333333333333333 + wrong * 0.2222222222222222);
+    const double square = inverse * inverse;
+    const double rough = m * square + 1610612736.0 - 1610612736.0;
+    const double left = m - rough * rough * rough;
+    const double part = left * (square * inverse) * 0.3333333333333333;
+    const double root = rough + rough * (part + 2.0 * part * part);
+    const double scaled = root * sg_power_of_two(third - (tiny ? 18.0 : 0.0));
+    const double with_sign = x > 0.0 ? scaled : (x < 0.0 ? -scaled : x);
+    return x - x == 0.0 ? with_sign : x;
 }
 
 /* Where the buffers of a chunk begin. */
@@ -341,36 +322,36 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real x0 = sg_lanes_x0[sg_k];
 #endif
 
-        // g = where(decoupled_weight_decay or weight_decay == 0, grad, grad + weight_decay*param)      specs/madgrad.yaml:44
-        const sg_real g = condition != (sg_real)0.0 ? grad : grad + weight_decay * param;
-        // rms = grad_sum_sq**(1/3) + eps      specs/madgrad.yaml:47
+        // g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)      specs/madgrad.yaml:61
+        const sg_real g = condition != (sg_real)0.0 ? grad + weight_decay * param : grad;
+        // rms = cbrt(grad_sum_sq) + eps      specs/madgrad.yaml:64
 #if !SG_OPTION_use_momentum
-        const sg_real rms = (sg_real)sg_pow((double)grad_sum_sq, (double)(sg_real)0.3333333333333333) + eps;
+        const sg_real rms = (sg_real)sg_cbrt((double)grad_sum_sq) + eps;
 #endif
-        // start = param + where(rms != 0, s/rms, 0)      specs/madgrad.yaml:48
+        // start = param + where(rms != 0, s/rms, 0)      specs/madgrad.yaml:65
 #if !SG_OPTION_use_momentum
         const sg_real start = param + (rms != (sg_real)0.0 ? s / rms : (sg_real)0.0);
 #endif
-        // grad_sum_sq = grad_sum_sq + weight*g**2      specs/madgrad.yaml:49
+        // grad_sum_sq = grad_sum_sq + weight*g**2      specs/madgrad.yaml:66
         const sg_real grad_sum_sq_new = grad_sum_sq + weight * (g * g);
-        // s = s + weight*g      specs/madgrad.yaml:50
+        // s = s + weight*g      specs/madgrad.yaml:67
         const sg_real s_new = s + weight * g;
-        // rms = grad_sum_sq**(1/3) + eps      specs/madgrad.yaml:51
-        const sg_real rms_next = (sg_real)sg_pow((double)grad_sum_sq_new, (double)(sg_real)0.3333333333333333) + eps;
-        // place = where(use_momentum, x0, start) - where(rms != 0, s/rms, 0)      specs/madgrad.yaml:52
+        // rms = cbrt(grad_sum_sq) + eps      specs/madgrad.yaml:68
+        const sg_real rms_next = (sg_real)sg_cbrt((double)grad_sum_sq_new) + eps;
+        // place = where(use_momentum, x0, start) - where(rms != 0, s/rms, 0)      specs/madgrad.yaml:69
 #if SG_OPTION_use_momentum
         const sg_real x0_or_start = x0;
 #else
         const sg_real x0_or_start = start;
 #endif
         const sg_real place = x0_or_start - (rms_next != (sg_real)0.0 ? s_new / rms_next : (sg_real)0.0);
-        // stepped = where(use_momentum, momentum*param + (1 - momentum)*place, place)      specs/madgrad.yaml:53
+        // stepped = where(use_momentum, momentum*param + (1 - momentum)*place, place)      specs/madgrad.yaml:70
 #if SG_OPTION_use_momentum
         const sg_real stepped = momentum * param + one_minus_momentum * place;
 #else
         const sg_real stepped = place;
 #endif
-        // param = where(decoupled_weight_decay, stepped - rate*weight_decay*param, stepped)      specs/madgrad.yaml:54
+        // param = where(decoupled_weight_decay, stepped - rate*weight_decay*param, stepped)      specs/madgrad.yaml:71
 #if SG_OPTION_decoupled_weight_decay
         const sg_real param_new = sg_round_param(stepped - rate_times_weight_decay * param);
 #else

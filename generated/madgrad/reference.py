@@ -2,12 +2,12 @@
 
     rate = lr + eps
     weight = rate*sqrt(t)
-    g = where(decoupled_weight_decay or weight_decay == 0, grad, grad + weight_decay*param)
-    when not use_momentum: rms = grad_sum_sq**(1/3) + eps
+    g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)
+    when not use_momentum: rms = cbrt(grad_sum_sq) + eps
     when not use_momentum: start = param + where(rms != 0, s/rms, 0)
     grad_sum_sq = grad_sum_sq + weight*g**2
     s = s + weight*g
-    rms = grad_sum_sq**(1/3) + eps
+    rms = cbrt(grad_sum_sq) + eps
     place = where(use_momentum, x0, start) - where(rms != 0, s/rms, 0)
     stepped = where(use_momentum, momentum*param + (1 - momentum)*place, place)
     param = where(decoupled_weight_decay, stepped - rate*weight_decay*param, stepped)
@@ -21,7 +21,7 @@ from typing import Any
 
 from solvergen.runtime.reference_math import power, sqrt, where
 
-from .._functions import general_power
+from .._functions import cbrt
 
 
 def update(
@@ -45,16 +45,16 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    rate = lr + eps  # specs/madgrad.yaml:42
-    weight = rate * sqrt(t)  # specs/madgrad.yaml:43
-    g = grad if decoupled_weight_decay or weight_decay == 0 else grad + weight_decay * param  # specs/madgrad.yaml:44
+    rate = lr + eps  # specs/madgrad.yaml:59
+    weight = rate * sqrt(t)  # specs/madgrad.yaml:60
+    g = grad + weight_decay * param if weight_decay != 0 and not decoupled_weight_decay else grad  # specs/madgrad.yaml:61
     if not use_momentum:
-        rms = general_power(grad_sum_sq, real(1.0 / 3.0)) + eps  # specs/madgrad.yaml:47
-        start = param + where(rms != 0, s / rms, 0)  # specs/madgrad.yaml:48
-    grad_sum_sq = grad_sum_sq + weight * power(g, 2)  # specs/madgrad.yaml:49
-    s = s + weight * g  # specs/madgrad.yaml:50
-    rms = general_power(grad_sum_sq, real(1.0 / 3.0)) + eps  # specs/madgrad.yaml:51
-    place = (x0 if use_momentum else start) - where(rms != 0, s / rms, 0)  # specs/madgrad.yaml:52
-    stepped = momentum * param + (1 - momentum) * place if use_momentum else place  # specs/madgrad.yaml:53
-    param = rounded(stepped - rate * weight_decay * param if decoupled_weight_decay else stepped)  # specs/madgrad.yaml:54
+        rms = cbrt(grad_sum_sq) + eps  # specs/madgrad.yaml:64
+        start = param + where(rms != 0, s / rms, 0)  # specs/madgrad.yaml:65
+    grad_sum_sq = grad_sum_sq + weight * power(g, 2)  # specs/madgrad.yaml:66
+    s = s + weight * g  # specs/madgrad.yaml:67
+    rms = cbrt(grad_sum_sq) + eps  # specs/madgrad.yaml:68
+    place = (x0 if use_momentum else start) - where(rms != 0, s / rms, 0)  # specs/madgrad.yaml:69
+    stepped = momentum * param + (1 - momentum) * place if use_momentum else place  # specs/madgrad.yaml:70
+    param = rounded(stepped - rate * weight_decay * param if decoupled_weight_decay else stepped)  # specs/madgrad.yaml:71
     return param, grad_sum_sq, s, x0

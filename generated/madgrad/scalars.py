@@ -82,7 +82,7 @@ def scalars(
     """A row of the kernels' table of scalars, and the new scalar state."""
     rate = lr + eps
     weight = rate * sqrt(t)
-    condition = 1.0 if decoupled_weight_decay or weight_decay == 0.0 else 0.0
+    condition = 1.0 if weight_decay != 0.0 and not decoupled_weight_decay else 0.0
     if use_momentum:
         one_minus_momentum = 1.0 - momentum
     if decoupled_weight_decay:

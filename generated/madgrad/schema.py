@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="madgrad",
     class_name="MADGRAD",
     spec="specs/madgrad.yaml",
-    digest="e3951aecab2dc952676df9225a1e1dbc1a823c39bf8753b6991884b8997942e9",
+    digest="3cd5cab5bd03df2d6a1b29fed40f50ad5be7e92e04994db5efe6bd04e80bba37",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),

@@ -21,8 +21,7 @@ class QHAdam(Optimizer):
 
     The update, for each parameter (``t`` counts its updates, from 1)::
 
-        kept = where(decoupled_weight_decay, param*(1 - lr*weight_decay), param)
-        g = where(decoupled_weight_decay or weight_decay == 0, grad, grad + weight_decay*param)
+        g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)
         square = g**2
         beta1_weight = 1 + beta1*beta1_weight
         beta2_weight = 1 + beta2*beta2_weight
@@ -32,7 +31,8 @@ class QHAdam(Optimizer):
         exp_avg_sq = keep2*exp_avg_sq + (1 - keep2)*square
         mixed = nu1*exp_avg + (1 - nu1)*g
         mixed_square = nu2*exp_avg_sq + (1 - nu2)*square
-        param = kept - lr*(mixed/(sqrt(mixed_square) + eps))
+        step = lr*(mixed/(sqrt(mixed_square) + eps))
+        param = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)
 
     Args:
         params: an array, a list of arrays, a mapping of names to arrays, or a list of groups (dicts with
@@ -60,14 +60,13 @@ class QHAdam(Optimizer):
         - Moments are kept free of bias, each with a running sum of weights, as in the authors' code; for
           constant betas this is the paper's bias correction of moments that begin at 0.
         - Epsilon is added to the root of the mixed second moment, which needs no correction any more.
-        - Weight decay is coupled and added to the gradient before the moments; with
-          decoupled_weight_decay it shrinks the parameter before the step, multiplied by the learning
-          rate.
+        - Weight decay is coupled; it is added to the gradient before the moments. With
+          decoupled_weight_decay the parameter shrinks by lr*weight_decay of itself.
 
     Counterparts:
         qhoptim.pyt.QHAdam: beta1 is betas[0], beta2 is betas[1], nu1 is nus[0], nu2 is nus[1],
-            decoupled_weight_decay is decouple_weight_decay. the authors' package; leaves out the terms of
-            nu1 = 1 and nu2 = 1.
+            decoupled_weight_decay is decouple_weight_decay. The authors' package; it leaves out the terms
+            of nu1 = 1 and nu2 = 1.
         torch_optimizer.QHAdam: beta1 is betas[0], beta2 is betas[1], nu1 is nus[0], nu2 is nus[1],
             decoupled_weight_decay is decouple_weight_decay.
 

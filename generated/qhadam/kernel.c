@@ -154,21 +154,21 @@ static __attribute__((noinline)) void sg_run(
     sg_state *restrict sg_exp_avg_at,
     sg_state *restrict sg_exp_avg_sq_at,
     const sg_real *restrict sg_row, int64_t sg_count) {
+    const sg_real condition = sg_row[0];
+    const sg_real weight_decay = sg_row[1];
+    const sg_real keep1 = sg_row[2];
+    const sg_real one_minus_keep1 = sg_row[3];
+    const sg_real keep2 = sg_row[4];
+    const sg_real one_minus_keep2 = sg_row[5];
+    const sg_real nu1 = sg_row[6];
+    const sg_real one_minus_nu1 = sg_row[7];
+    const sg_real nu2 = sg_row[8];
+    const sg_real one_minus_nu2 = sg_row[9];
+    const sg_real lr = sg_row[10];
+    const sg_real eps = sg_row[11];
 #if SG_OPTION_decoupled_weight_decay
-    const sg_real one_minus_lr_times_weight_decay = sg_row[0];
+    const sg_real lr_times_weight_decay = sg_row[12];
 #endif
-    const sg_real condition = sg_row[1];
-    const sg_real weight_decay = sg_row[2];
-    const sg_real keep1 = sg_row[3];
-    const sg_real one_minus_keep1 = sg_row[4];
-    const sg_real keep2 = sg_row[5];
-    const sg_real one_minus_keep2 = sg_row[6];
-    const sg_real nu1 = sg_row[7];
-    const sg_real one_minus_nu1 = sg_row[8];
-    const sg_real nu2 = sg_row[9];
-    const sg_real one_minus_nu2 = sg_row[10];
-    const sg_real lr = sg_row[11];
-    const sg_real eps = sg_row[12];
     (void)sg_row;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
@@ -176,26 +176,27 @@ static __attribute__((noinline)) void sg_run(
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
         const sg_real exp_avg_sq = sg_state_load(sg_exp_avg_sq_at, sg_i);
 
-        // kept = where(decoupled_weight_decay, param*(1 - lr*weight_decay), param)      specs/qhadam.yaml:37
-#if SG_OPTION_decoupled_weight_decay
-        const sg_real kept = param * one_minus_lr_times_weight_decay;
-#else
-        const sg_real kept = param;
-#endif
-        // g = where(decoupled_weight_decay or weight_decay == 0, grad, grad + weight_decay*param)      specs/qhadam.yaml:38
-        const sg_real g = condition != (sg_real)0.0 ? grad : grad + weight_decay * param;
-        // square = g**2      specs/qhadam.yaml:39
+        // g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)      specs/qhadam.yaml:47
+        const sg_real g = condition != (sg_real)0.0 ? grad + weight_decay * param : grad;
+        // square = g**2      specs/qhadam.yaml:48
         const sg_real square = g * g;
-        // exp_avg = keep1*exp_avg + (1 - keep1)*g      specs/qhadam.yaml:44
+        // exp_avg = keep1*exp_avg + (1 - keep1)*g      specs/qhadam.yaml:53
         const sg_real exp_avg_new = keep1 * exp_avg + one_minus_keep1 * g;
-        // exp_avg_sq = keep2*exp_avg_sq + (1 - keep2)*square      specs/qhadam.yaml:45
+        // exp_avg_sq = keep2*exp_avg_sq + (1 - keep2)*square      specs/qhadam.yaml:54
         const sg_real exp_avg_sq_new = keep2 * exp_avg_sq + one_minus_keep2 * square;
-        // mixed = nu1*exp_avg + (1 - nu1)*g      specs/qhadam.yaml:46
+        // mixed = nu1*exp_avg + (1 - nu1)*g      specs/qhadam.yaml:55
         const sg_real mixed = nu1 * exp_avg_new + one_minus_nu1 * g;
-        // mixed_square = nu2*exp_avg_sq + (1 - nu2)*square      specs/qhadam.yaml:47
+        // mixed_square = nu2*exp_avg_sq + (1 - nu2)*square      specs/qhadam.yaml:56
         const sg_real mixed_square = nu2 * exp_avg_sq_new + one_minus_nu2 * square;
-        // param = kept - lr*(mixed/(sqrt(mixed_square) + eps))      specs/qhadam.yaml:48
-        const sg_real param_new = sg_round_param(kept - lr * (mixed / (sg_sqrt(mixed_square) + eps)));
+        // step = lr*(mixed/(sqrt(mixed_square) + eps))      specs/qhadam.yaml:57
+        const sg_real step = lr * (mixed / (sg_sqrt(mixed_square) + eps));
+        // param = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)      specs/qhadam.yaml:58
+#if SG_OPTION_decoupled_weight_decay
+        const sg_real param_choice = step + lr_times_weight_decay * param;
+#else
+        const sg_real param_choice = step;
+#endif
+        const sg_real param_new = sg_round_param(param - param_choice);
 
         sg_param_store(sg_param_at, sg_i, param_new);
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);

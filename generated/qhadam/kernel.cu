@@ -230,9 +230,6 @@ struct sg_chunk_buffers {
 
 /* The tensor's row of the scalar table. */
 struct sg_scalars {
-#if SG_OPTION_decoupled_weight_decay
-    sg_real one_minus_lr_times_weight_decay;
-#endif
     sg_real condition;
     sg_real weight_decay;
     sg_real keep1;
@@ -245,14 +242,14 @@ struct sg_scalars {
     sg_real one_minus_nu2;
     sg_real lr;
     sg_real eps;
+#if SG_OPTION_decoupled_weight_decay
+    sg_real lr_times_weight_decay;
+#endif
 };
 
 /* Updates sg_n elements of a chunk, from the sg_first-th on. */
 template <int sg_n>
 SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_row, const int sg_first) {
-#if SG_OPTION_decoupled_weight_decay
-    const sg_real one_minus_lr_times_weight_decay = sg_row.one_minus_lr_times_weight_decay;
-#endif
     const sg_real condition = sg_row.condition;
     const sg_real weight_decay = sg_row.weight_decay;
     const sg_real keep1 = sg_row.keep1;
@@ -265,6 +262,9 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
     const sg_real one_minus_nu2 = sg_row.one_minus_nu2;
     const sg_real lr = sg_row.lr;
     const sg_real eps = sg_row.eps;
+#if SG_OPTION_decoupled_weight_decay
+    const sg_real lr_times_weight_decay = sg_row.lr_times_weight_decay;
+#endif
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
     sg_real sg_lanes_exp_avg[sg_n];
@@ -280,26 +280,27 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real exp_avg = sg_lanes_exp_avg[sg_k];
         const sg_real exp_avg_sq = sg_lanes_exp_avg_sq[sg_k];
 
-        // kept = where(decoupled_weight_decay, param*(1 - lr*weight_decay), param)      specs/qhadam.yaml:37
-#if SG_OPTION_decoupled_weight_decay
-        const sg_real kept = param * one_minus_lr_times_weight_decay;
-#else
-        const sg_real kept = param;
-#endif
-        // g = where(decoupled_weight_decay or weight_decay == 0, grad, grad + weight_decay*param)      specs/qhadam.yaml:38
-        const sg_real g = condition != (sg_real)0.0 ? grad : grad + weight_decay * param;
-        // square = g**2      specs/qhadam.yaml:39
+        // g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)      specs/qhadam.yaml:47
+        const sg_real g = condition != (sg_real)0.0 ? grad + weight_decay * param : grad;
+        // square = g**2      specs/qhadam.yaml:48
         const sg_real square = g * g;
-        // exp_avg = keep1*exp_avg + (1 - keep1)*g      specs/qhadam.yaml:44
+        // exp_avg = keep1*exp_avg + (1 - keep1)*g      specs/qhadam.yaml:53
         const sg_real exp_avg_new = keep1 * exp_avg + one_minus_keep1 * g;
-        // exp_avg_sq = keep2*exp_avg_sq + (1 - keep2)*square      specs/qhadam.yaml:45
+        // exp_avg_sq = keep2*exp_avg_sq + (1 - keep2)*square      specs/qhadam.yaml:54
         const sg_real exp_avg_sq_new = keep2 * exp_avg_sq + one_minus_keep2 * square;
-        // mixed = nu1*exp_avg + (1 - nu1)*g      specs/qhadam.yaml:46
+        // mixed = nu1*exp_avg + (1 - nu1)*g      specs/qhadam.yaml:55
         const sg_real mixed = nu1 * exp_avg_new + one_minus_nu1 * g;
-        // mixed_square = nu2*exp_avg_sq + (1 - nu2)*square      specs/qhadam.yaml:47
+        // mixed_square = nu2*exp_avg_sq + (1 - nu2)*square      specs/qhadam.yaml:56
         const sg_real mixed_square = nu2 * exp_avg_sq_new + one_minus_nu2 * square;
-        // param = kept - lr*(mixed/(sqrt(mixed_square) + eps))      specs/qhadam.yaml:48
-        const sg_real param_new = sg_round_param(kept - lr * (mixed / (sg_sqrt(mixed_square) + eps)));
+        // step = lr*(mixed/(sqrt(mixed_square) + eps))      specs/qhadam.yaml:57
+        const sg_real step = lr * (mixed / (sg_sqrt(mixed_square) + eps));
+        // param = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)      specs/qhadam.yaml:58
+#if SG_OPTION_decoupled_weight_decay
+        const sg_real param_choice = step + lr_times_weight_decay * param;
+#else
+        const sg_real param_choice = step;
+#endif
+        const sg_real param_new = sg_round_param(param - param_choice);
 
         sg_lanes_param[sg_k] = param_new;
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
@@ -356,21 +357,21 @@ sg_kernel(const unsigned long long *pointers, const int *rows, const sg_real *ta
             sg_global<sg_state>(sg_buffers, 3) + sg_this.start;
 
         sg_scalars sg_row;
+        sg_row.condition = sg_values[0];
+        sg_row.weight_decay = sg_values[1];
+        sg_row.keep1 = sg_values[2];
+        sg_row.one_minus_keep1 = sg_values[3];
+        sg_row.keep2 = sg_values[4];
+        sg_row.one_minus_keep2 = sg_values[5];
+        sg_row.nu1 = sg_values[6];
+        sg_row.one_minus_nu1 = sg_values[7];
+        sg_row.nu2 = sg_values[8];
+        sg_row.one_minus_nu2 = sg_values[9];
+        sg_row.lr = sg_values[10];
+        sg_row.eps = sg_values[11];
 #if SG_OPTION_decoupled_weight_decay
-        sg_row.one_minus_lr_times_weight_decay = sg_values[0];
+        sg_row.lr_times_weight_decay = sg_values[12];
 #endif
-        sg_row.condition = sg_values[1];
-        sg_row.weight_decay = sg_values[2];
-        sg_row.keep1 = sg_values[3];
-        sg_row.one_minus_keep1 = sg_values[4];
-        sg_row.keep2 = sg_values[5];
-        sg_row.one_minus_keep2 = sg_values[6];
-        sg_row.nu1 = sg_values[7];
-        sg_row.one_minus_nu1 = sg_values[8];
-        sg_row.nu2 = sg_values[9];
-        sg_row.one_minus_nu2 = sg_values[10];
-        sg_row.lr = sg_values[11];
-        sg_row.eps = sg_values[12];
 
         const int sg_head_count = sg_head(sg_at, sg_this.count);
         const int sg_words = (sg_this.count - sg_head_count) / SG_LANES;

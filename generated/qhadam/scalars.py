@@ -83,9 +83,7 @@ def scalars(
     beta2_weight: float,
 ) -> tuple[tuple[float, ...], dict[str, float]]:
     """A row of the kernels' table of scalars, and the new scalar state."""
-    if decoupled_weight_decay:
-        one_minus_lr_times_weight_decay = 1.0 - lr * weight_decay
-    condition = 1.0 if decoupled_weight_decay or weight_decay == 0.0 else 0.0
+    condition = 1.0 if weight_decay != 0.0 and not decoupled_weight_decay else 0.0
     beta1_weight_new = 1.0 + beta1 * beta1_weight
     beta2_weight_new = 1.0 + beta2 * beta2_weight
     keep1 = 1.0 - divide(1.0, beta1_weight_new)
@@ -94,8 +92,9 @@ def scalars(
     one_minus_keep2 = 1.0 - keep2
     one_minus_nu1 = 1.0 - nu1
     one_minus_nu2 = 1.0 - nu2
+    if decoupled_weight_decay:
+        lr_times_weight_decay = lr * weight_decay
     row = (
-        one_minus_lr_times_weight_decay if decoupled_weight_decay else 0.0,
         condition,
         weight_decay,
         keep1,
@@ -108,5 +107,6 @@ def scalars(
         one_minus_nu2,
         lr,
         eps,
+        lr_times_weight_decay if decoupled_weight_decay else 0.0,
     )
     return row, {"beta1_weight": beta1_weight_new, "beta2_weight": beta2_weight_new}

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="qhadam",
     class_name="QHAdam",
     spec="specs/qhadam.yaml",
-    digest="cd1159cdd12ba21ceb481cdbd77abefdf0d1d0c42d821196c114c5c2751cd6ec",
+    digest="0aab5b90b90b322859d43fc326bb6ef3d97592142e4c2454f9bd6aae5e345f29",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -36,7 +36,6 @@ DEFINITION = Definition(
         State("beta2_weight", shape="scalar", doc="sum of the weights in exp_avg_sq"),
     ),
     table=(
-        "one_minus_lr_times_weight_decay",
         "condition",
         "weight_decay",
         "keep1",
@@ -49,6 +48,7 @@ DEFINITION = Definition(
         "one_minus_nu2",
         "lr",
         "eps",
+        "lr_times_weight_decay",
     ),
     update=reference.update,
     scalars=scalars.scalars,

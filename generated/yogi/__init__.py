@@ -60,12 +60,14 @@ class Yogi(Optimizer):
 
     Counterparts:
         optax.yogi: lr is learning_rate, beta1 is b1, beta2 is b2. Without initial_accumulator,
-            weight_decay, bias_correction. initial_accumulator is an argument of optax.scale_by_yogi.
+            weight_decay, bias_correction. The initial_accumulator is an argument of optax.scale_by_yogi.
         torch_optimizer.Yogi: beta1 is betas[0], beta2 is betas[1]. Without bias_correction.
 
     References:
         Zaheer, M.; Reddi, S. J.; Sachan, D.; Kale, S.; Kumar, S. Adaptive Methods for Nonconvex
-            Optimization (2018). NeurIPS.
+            Optimization (2018).
+            https://proceedings.neurips.cc/paper/2018/hash/90365351ccc7437a1309dc64e4db32a3-Abstract.html.
+            NeurIPS.
     """
 
     definition = DEFINITION

@@ -175,24 +175,24 @@ static __attribute__((noinline)) void sg_run(
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
         const sg_real exp_avg_sq = sg_state_load(sg_exp_avg_sq_at, sg_i);
 
-        // g = where(weight_decay != 0, grad + weight_decay*param, grad)      specs/yogi.yaml:36
+        // g = where(weight_decay != 0, grad + weight_decay*param, grad)      specs/yogi.yaml:47
         const sg_real g = weight_decay_differs_from_zero != (sg_real)0.0 ? grad + weight_decay * param : grad;
-        // square = g**2      specs/yogi.yaml:37
+        // square = g**2      specs/yogi.yaml:48
         const sg_real square = g * g;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/yogi.yaml:38
+        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/yogi.yaml:49
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g;
-        // exp_avg_sq = exp_avg_sq - (1 - beta2)*(sign(exp_avg_sq - square)*square)      specs/yogi.yaml:39
+        // exp_avg_sq = exp_avg_sq - (1 - beta2)*(sign(exp_avg_sq - square)*square)      specs/yogi.yaml:50
         const sg_real exp_avg_sq_new = exp_avg_sq - one_minus_beta2 * (sg_sign(exp_avg_sq - square) * square);
-        // root = sqrt(exp_avg_sq)      specs/yogi.yaml:40
+        // root = sqrt(exp_avg_sq)      specs/yogi.yaml:51
         const sg_real root = sg_sqrt(exp_avg_sq_new);
-        // denom = where(bias_correction, root/sqrt(1 - beta2**t), root) + eps      specs/yogi.yaml:41
+        // denom = where(bias_correction, root/sqrt(1 - beta2**t), root) + eps      specs/yogi.yaml:52
 #if SG_OPTION_bias_correction
         const sg_real denom_choice = root / sqrt_one_minus_beta2_pow_t;
 #else
         const sg_real denom_choice = root;
 #endif
         const sg_real denom = denom_choice + eps;
-        // param = param - lr/where(bias_correction, 1 - beta1**t, 1)*(exp_avg/denom)      specs/yogi.yaml:42
+        // param = param - lr/where(bias_correction, 1 - beta1**t, 1)*(exp_avg/denom)      specs/yogi.yaml:53
         const sg_real param_new = sg_round_param(param - lr_over_one_minus_beta1_pow_t_or_one * (exp_avg_new / denom));
 
         sg_param_store(sg_param_at, sg_i, param_new);

@@ -39,11 +39,11 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    g = grad + weight_decay * param if weight_decay != 0 else grad  # specs/yogi.yaml:36
-    square = power(g, 2)  # specs/yogi.yaml:37
-    exp_avg = beta1 * exp_avg + (1 - beta1) * g  # specs/yogi.yaml:38
-    exp_avg_sq = exp_avg_sq - (1 - beta2) * (sign(exp_avg_sq - square) * square)  # specs/yogi.yaml:39
-    root = sqrt(exp_avg_sq)  # specs/yogi.yaml:40
-    denom = (root / sqrt(1 - power(beta2, t)) if bias_correction else root) + eps  # specs/yogi.yaml:41
-    param = rounded(param - divide(lr, 1 - power(beta1, t) if bias_correction else 1.0) * (exp_avg / denom))  # specs/yogi.yaml:42
+    g = grad + weight_decay * param if weight_decay != 0 else grad  # specs/yogi.yaml:47
+    square = power(g, 2)  # specs/yogi.yaml:48
+    exp_avg = beta1 * exp_avg + (1 - beta1) * g  # specs/yogi.yaml:49
+    exp_avg_sq = exp_avg_sq - (1 - beta2) * (sign(exp_avg_sq - square) * square)  # specs/yogi.yaml:50
+    root = sqrt(exp_avg_sq)  # specs/yogi.yaml:51
+    denom = (root / sqrt(1 - power(beta2, t)) if bias_correction else root) + eps  # specs/yogi.yaml:52
+    param = rounded(param - divide(lr, 1 - power(beta1, t) if bias_correction else 1.0) * (exp_avg / denom))  # specs/yogi.yaml:53
     return param, exp_avg, exp_avg_sq

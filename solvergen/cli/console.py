@@ -121,9 +121,10 @@ def progress(title: str) -> Iterator[Callable[[str, int, int], None]]:
     if not sys.stderr.isatty():
         yield lambda name, done, total: None
         return
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[at]}"))
+    at = TextColumn("{task.fields[at]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), at)
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, at="", total=None)
 

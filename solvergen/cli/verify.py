@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +11,14 @@ import typer
 
 from solvergen.cli import exit_codes, signals, specs
 from solvergen.cli.console import print_json, print_table, progress
+from solvergen.cli.optimizers import optimizers, selected
 from solvergen.cli.replay import replay
+from solvergen.cli.static import static
 
 if TYPE_CHECKING:
     from solvergen.verify import Progress, Report
-    from solvergen.verify.collect import Optimizers
 
-DEFAULT_BACKENDS = "numpy,cpu,cuda"
+DEFAULT_BACKENDS = "numpy,cpu,ptx,cuda"
 HEADS = ("optimizer", "backend", "outcome", "examples", "seconds", "detail")
 
 
@@ -60,6 +60,38 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    static_checks: Annotated[
+        bool,
+        typer.Option("--static", help="Look at the compiled kernels instead, without running them."),
+    ] = False,
+    architectures: Annotated[
+        str | None,
+        typer.Option(
+            "--arch",
+            metavar="LIST",
+            help="With --static: compute capabilities. Default: 75,80,90,100,120",
+            show_default=False,
+        ),
+    ] = None,
+    dtypes: Annotated[
+        str | None,
+        typer.Option(
+            "--dtypes",
+            metavar="LIST",
+            help="With --static: types, as float32,bfloat16/float32 (parameter/gradient). Default: all mixes",
+            show_default=False,
+        ),
+    ] = None,
+    bandwidth: Annotated[
+        float | None,
+        typer.Option(
+            "--bandwidth",
+            metavar="GB/S",
+            min=0.001,
+            help="With --static: of the memory, for times. Default: of one card of each capability",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Hold the backends to the bits of each rule.
@@ -70,14 +102,30 @@ def verify(
     """
     from solvergen.verify import verify_all
 
+    if static_checks:
+        if replay_file is not None:
+            raise typer.BadParameter("nothing is run, so nothing is run again", param_hint="'--static'")
+        with optimizers(folder) as found:
+            static(
+                selected(found, names or [], specs.folder_or_shipped(folder)),
+                parts=() if backends is None else _backends(backends),
+                architectures=architectures,
+                dtypes=dtypes,
+                bandwidth=bandwidth,
+                as_json=as_json,
+            )
+        return
+    for option, given in (("--arch", architectures), ("--dtypes", dtypes), ("--bandwidth", bandwidth)):
+        if given is not None:
+            raise typer.BadParameter("goes with --static", param_hint=f"'{option}'")
     asked = _backends(DEFAULT_BACKENDS if backends is None else backends)
     if replay_file is not None:
         if names:
             raise typer.BadParameter("a replay file says itself which optimizer it is about")
         replay(replay_file, folder, () if backends is None else asked, as_json)
         return
-    with _optimizers(folder) as found, progress("verifying") as bar:
-        chosen = _chosen(found, names or [], specs.folder_or_shipped(folder))
+    with optimizers(folder) as found, progress("verifying") as bar:
+        chosen = selected(found, names or [], specs.folder_or_shipped(folder))
 
         def tell(at: Progress) -> None:
             stop_if_asked()
@@ -107,28 +155,6 @@ def _backends(given: str) -> list[str]:
         if name not in BACKENDS:
             raise specs.unknown("backend", name, BACKENDS, hint="'--backends'")
     return asked
-
-
-@contextmanager
-def _optimizers(folder: Path | None) -> Iterator[Optimizers]:
-    """The optimizers of the specs meant; the shipped ones as they are, others compiled on the spot."""
-    from solvergen.verify import built_from, shipped
-
-    source = specs.folder_or_shipped(folder)
-    if source == specs.shipped():
-        yield shipped()
-    else:
-        with built_from([source]) as optimizers:
-            yield optimizers
-
-
-def _chosen(optimizers: Optimizers, names: Sequence[str], folder: Path) -> Optimizers:
-    from solvergen.verify import VerificationError, select
-
-    try:
-        return select(optimizers, names)
-    except VerificationError as unknown:
-        raise typer.BadParameter(f"{unknown}{specs.elsewhere(folder)}", param_hint="'NAMES'") from None
 
 
 def _print(report: Report, backends: Sequence[str]) -> None:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import sympy
 from sympy.core.function import AppliedUndef
 
 from solvergen.errors import NotExpressible
+from solvergen.frontend.algebra import RELATIONS, algebra
 from solvergen.frontend.parse import parse_condition
 from solvergen.ir.functions import FUNCTIONS
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
@@ -27,15 +28,9 @@ from solvergen.ir.text import expression_text
 from solvergen.spec.model import Text
 from solvergen.spec.names import NAME_PATTERN
 
-_RELATIONS: dict[str, Any] = {
-    "<": sympy.StrictLessThan,
-    "<=": sympy.LessThan,
-    ">": sympy.StrictGreaterThan,
-    ">=": sympy.GreaterThan,
-    "==": sympy.Equality,
-    "!=": sympy.Unequality,
-}
-_RELATION_TEXTS = {relation: op for op, relation in _RELATIONS.items()}
+__all__ = ["algebra", "from_sympy", "language_text", "program_sympy", "to_sympy"]
+
+_RELATION_TEXTS = {relation: op for op, relation in RELATIONS.items()}
 
 _AS_WRITTEN = ("-", "/", "//", "%", "and", "or", "not", "neg", *FUNCTIONS)
 """What SymPy's own classes would reorder or rewrite: held as functions that it knows nothing of."""
@@ -60,7 +55,7 @@ def to_sympy(expression: Expression) -> Any:
     if isinstance(expression, Unary):
         return _UNKNOWN["not" if expression.op == "not" else "neg"](*operands)
     if isinstance(expression, Compare):
-        return _RELATIONS[expression.op](*operands, evaluate=False)
+        return RELATIONS[expression.op](*operands, evaluate=False)
     if isinstance(expression, Call):
         if expression.function in ("pow", "ipow"):
             return sympy.Pow(*operands, evaluate=False)
@@ -80,60 +75,14 @@ def _number(number: Number) -> Any:
     return sympy.Float(number.value)
 
 
-def algebra(expression: Expression, symbols: Mapping[str, Any] | None = None) -> Any:
-    """``expression`` in SymPy's own terms, for proofs and derivatives over the reals.
-
-    Literals become the exact rationals that their doubles are. ``symbols`` gives the SymPy symbol (with
-    assumptions, say) of a name; by default each is a plain ``Symbol`` of that name.
-    """
-    known = dict(symbols or {})
-
-    def visit(node: Expression) -> Any:
-        if isinstance(node, Number):
-            return sympy.Rational(*node.value.as_integer_ratio())
-        if isinstance(node, Name):
-            return known.get(node.name, sympy.Symbol(node.name))
-        a = [visit(operand) for operand in node.operands]
-        if isinstance(node, (Round, Stored)):
-            return a[0]
-        if isinstance(node, Unary):
-            return sympy.Not(a[0]) if node.op == "not" else -a[0]
-        if isinstance(node, Compare):
-            return _RELATIONS[node.op](*a)
-        if isinstance(node, Logic):
-            return sympy.And(*a) if node.op == "and" else sympy.Or(*a)
-        if isinstance(node, Call):
-            return _ALGEBRA_FUNCTIONS[node.function](*a)
-        assert isinstance(node, Binary)
-        return _ALGEBRA_OPERATORS[node.op](*a)
-
-    return visit(expression)
-
-
-_ALGEBRA_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "//": lambda a, b: sympy.floor(a / b),
-    "%": lambda a, b: a - sympy.floor(a / b) * b,
-    "**": lambda a, b: a**b,
-}
-_ALGEBRA_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "sqrt": sympy.sqrt,
+_ONE_ARGUMENT: dict[str, Any] = {
     "abs": sympy.Abs,
     "sign": sympy.sign,
-    "min": sympy.Min,
-    "max": sympy.Max,
     "exp": sympy.exp,
     "log": sympy.log,
     "tanh": sympy.tanh,
     "cbrt": lambda x: sympy.sign(x) * sympy.cbrt(sympy.Abs(x)),  # the real root
     "floor": sympy.floor,
-    "where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
-    "clip": lambda x, low, high: sympy.Min(sympy.Max(x, low), high),
-    "pow": lambda a, b: a**b,
-    "ipow": lambda a, b: a**b,
 }
 
 
@@ -268,8 +217,8 @@ class _Reader:
             return self.chain(lambda a, b: Call(name, (a, b)), parts)
         if isinstance(e, sympy.ceiling):
             return _negative(Call("floor", (self.read(-e.args[0]),)))
-        for name in ("abs", "sign", "exp", "log", "tanh", "floor"):
-            if isinstance(e, _ALGEBRA_FUNCTIONS[name]) and len(e.args) == 1:  # type: ignore[arg-type]
+        for name, function in _ONE_ARGUMENT.items():
+            if isinstance(e, function) and len(e.args) == 1:
                 return Call(name, (self.read(e.args[0]),))
         raise NotExpressible(f"the language has no {type(e).__name__}: {e}")
 
@@ -308,7 +257,11 @@ def program_sympy(program: Program) -> str:
     """Each equation of ``program`` as SymPy sees it, for people. Ends with a newline."""
     lines = ["# over the reals; what is computed are the equations as written, in their order"]
     for statement in program.statements:
-        line = f"{statement.target} = {sympy.sstr(algebra(statement.value), order='none')}"
+        try:
+            line = f"{statement.target} = {sympy.sstr(algebra(statement.value), order='none')}"
+        except NotExpressible as reason:
+            lines.append(f"# {statement.source}: not shown ({reason})")
+            continue
         if not statement.guard.is_always:
             line += f"  # when {statement.guard.text()}"
         lines.append(line)

@@ -15,7 +15,7 @@ import numpy as np
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
-from solvergen.verify.example import Example, Tensor
+from solvergen.verify.example import Example, Step, Tensor
 from solvergen.verify.trace import Moment, Trace
 
 
@@ -59,7 +59,8 @@ class _Tensor:
         storage, shape, real = self.param.dtype, self.param.shape, self.real
 
         def stored(elements: Any) -> HostArray:
-            array: HostArray = np.asarray(elements, real).reshape(shape)
+            # A scalar stands for one value of every element.
+            array: HostArray = np.broadcast_to(np.asarray(elements, real), shape)
             return array
 
         results = self.definition.update(
@@ -97,6 +98,21 @@ def _effective(
     return {name: hyperparameters[name] * factor.get(name, 1.0) for name in definition.hyperparameter_names}
 
 
+def hyperparameters_of(
+    definition: Definition, example: Example, step: Step, tensor: Tensor
+) -> dict[str, float]:
+    """Hyperparameters as the update of ``tensor`` sees them in ``step``."""
+    group = example.groups[tensor.group]
+    return _effective(definition, step.hyperparameters[tensor.group], group.multipliers)
+
+
+def options_of(definition: Definition, example: Example, tensor: Tensor) -> dict[str, bool]:
+    """Options of the group of ``tensor``; derived ones are decided when it is made."""
+    derived = definition.options_of(**example.steps[0].hyperparameters[tensor.group])
+    given = example.groups[tensor.group].options
+    return {name: derived[name] if value is None else value for name, value in given.items()}
+
+
 def run_directly(definition: Definition, example: Example) -> Trace:
     """What the rule makes of ``example``."""
     with np.errstate(all="ignore"):
@@ -110,21 +126,15 @@ def run_directly(definition: Definition, example: Example) -> Trace:
             else:
                 for tensor, drawn, gradient in zip(tensors, example.tensors, step.gradients, strict=True):
                     if gradient is not None:
-                        group = example.groups[drawn.group]
-                        values = _effective(definition, step.hyperparameters[drawn.group], group.multipliers)
-                        tensor.step(gradient, values)
+                        tensor.step(gradient, hyperparameters_of(definition, example, step, drawn))
             trace.append(_moment(example, tensors, outcome))
     return tuple(trace)
 
 
 def _make(definition: Definition, example: Example, index: int) -> _Tensor:
     drawn = example.tensors[index]
-    group = example.groups[drawn.group]
-    given = example.steps[0].hyperparameters[drawn.group]
-    derived = definition.options_of(**given)
-    options = {n: derived[n] if value is None else value for n, value in group.options.items()}
-    values = _effective(definition, given, group.multipliers)
-    return _Tensor(definition, options, values, drawn, example.start)
+    values = hyperparameters_of(definition, example, example.steps[0], drawn)
+    return _Tensor(definition, options_of(definition, example, drawn), values, drawn, example.start)
 
 
 def _is_finite(gradient: HostArray) -> bool:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from solvergen.errors import NonfiniteGradient, StrayWrite
-from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.example import Example
+from solvergen.verify.poison import untouchable
 from solvergen.verify.trace import Moment, Trace
 
 MARGIN = 32
@@ -32,6 +33,11 @@ class _Placed:
         self._host = host
         self._whole = backend.upload(host)
         self.array = self._whole[self._place].reshape(contents.shape)
+
+    @property
+    def margins(self) -> tuple[Array, Array]:
+        """The memory before the array and behind it."""
+        return self._whole[: self._place.start], self._whole[self._place.stop :]
 
     def rewrite(self, contents: HostArray) -> None:
         """Put other contents of the same shape and dtype in the same place."""
@@ -83,7 +89,9 @@ def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace
             else:
                 lying[index] = _Placed(backend, f"the gradient of {tensor.name}", gradient, step.offset)
             given[tensor.name] = lying[index].array
-        trace.append(_moment(made, backend, example, _step(made, given)))
+        with untouchable(part for placed in (*params, *lying.values()) for part in placed.margins):
+            outcome = _step(made, given)
+        trace.append(_moment(made, backend, example, outcome))
         for param in params:
             param.check_margins(number)
         for placed in lying.values():

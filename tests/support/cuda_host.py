@@ -67,6 +67,8 @@ def missing() -> str | None:
 class HostCompiler:
     """g++ in NVRTC's place. The "cubin" is a shared library."""
 
+    flags = FLAGS
+
     def __init__(self) -> None:
         text = SHIM.read_bytes() + " ".join(FLAGS).encode() + _ENTRY.encode()
         # Stands in for the compiler's version in the cache's key.

@@ -11,7 +11,7 @@ from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.buffers import lives_on_gpu
 from solvergen.runtime.naming import did_you_mean
 
-NAMES = ("numpy", "cpu", "cuda")
+NAMES = ("numpy", "cpu", "ptx", "cuda")
 """The backends that ``create`` knows."""
 
 
@@ -29,6 +29,10 @@ def create(name: str) -> Backend:
         from solvergen.runtime.backends.cpu import CpuBackend
 
         return CpuBackend()
+    if name == "ptx":
+        from solvergen.runtime.backends.ptx import PtxBackend
+
+        return PtxBackend()
     if name == "cuda":
         from solvergen.runtime.backends.cuda import CudaBackend
 

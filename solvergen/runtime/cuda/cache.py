@@ -7,15 +7,21 @@ import json
 from collections.abc import Mapping
 
 from solvergen.runtime.cache_folder import open_cache
-from solvergen.runtime.cuda.nvrtc import FLAGS, Compiled, Compiler
+from solvergen.runtime.cuda.nvrtc import Compiled, Compiler
 
 FORMAT = 2
 """Part of every key; raised when what is stored under a key changes its meaning."""
 
 
-def key_of(text: str, defines: Mapping[str, int], architecture: str, version: tuple[int, int]) -> str:
+def key_of(
+    text: str,
+    defines: Mapping[str, int],
+    architecture: str,
+    version: tuple[int, int],
+    flags: tuple[str, ...],
+) -> str:
     """A digest of everything that decides the compiled code."""
-    content = json.dumps([FORMAT, text, sorted(defines.items()), architecture, version, FLAGS])
+    content = json.dumps([FORMAT, text, sorted(defines.items()), architecture, version, flags])
     return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -43,7 +49,7 @@ def compiled(compiler: Compiler, text: str, defines: Mapping[str, int], architec
         KernelBuildError: it doesn't compile.
     """
     folder = open_cache("cuda")
-    key = key_of(text, defines, architecture, compiler.version)
+    key = key_of(text, defines, architecture, compiler.version, compiler.flags)
     suffix = ".cubin" if architecture.startswith("sm_") else ".ptx"
     image = folder.load(key, suffix)
     if image is None:

@@ -10,14 +10,15 @@ from pathlib import Path
 from solvergen.errors import KernelBuildError
 from solvergen.runtime.cuda.cache import compiled, key_of
 from solvergen.runtime.cuda.device import Device, Kernel
-from solvergen.runtime.cuda.nvrtc import Compiler, Nvrtc
+from solvergen.runtime.cuda.nvrtc import Compiler
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.kernel_interface import update_defines
 
 UPDATE = "sg_kernel"
 FINITE = "sg_finite"
 
-_FINITE_TEXT = Path(__file__).with_name("finite.cu")
+FINITE_TEXT = Path(__file__).with_name("finite.cu")
+"""The text of the kernel ``FINITE``."""
 
 
 class Kernels:
@@ -41,7 +42,7 @@ class Kernels:
 
     def finite(self, device: Device, grad_dtype: str) -> Kernel:
         """The kernel that looks for elements that aren't finite."""
-        return self._kernel(device, _FINITE_TEXT, {"SG_GRAD": STORAGE_TYPES[grad_dtype].code}, FINITE)
+        return self._kernel(device, FINITE_TEXT, {"SG_GRAD": STORAGE_TYPES[grad_dtype].code}, FINITE)
 
     def _kernel(self, device: Device, path: Path, defines: Mapping[str, int], name: str) -> Kernel:
         try:
@@ -49,7 +50,7 @@ class Kernels:
         except OSError as problem:
             raise KernelBuildError(f"the kernel can't be read: {problem}; build the specs again") from None
         architecture = self._compiler.architecture_for(device.capability)
-        key = device.number, key_of(text, defines, architecture, self._compiler.version)
+        key = device.number, key_of(text, defines, architecture, self._compiler.version, self._compiler.flags)
         with self._lock:
             if key not in self._loaded:
                 image = compiled(self._compiler, text, defines, architecture)
@@ -58,6 +59,6 @@ class Kernels:
 
 
 @functools.cache
-def shared_kernels(compiler: Nvrtc) -> Kernels:
+def shared_kernels(compiler: Compiler) -> Kernels:
     """The kernels that all optimizers share: each is loaded once on a GPU."""
     return Kernels(compiler)

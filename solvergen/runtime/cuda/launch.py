@@ -68,6 +68,11 @@ class CudaLauncher:
         ]
         self._gradients: tuple[Any, ...] = ()
 
+    @property
+    def chunk_count(self) -> int:
+        """Entries of the tables of chunks, over all GPUs."""
+        return sum(part.chunk_count for _, part in self._parts)
+
     def bind(self, gradients: Sequence[object]) -> bool:
         """Remember the gradients if each is just what the plan expects."""
         if set(map(type, gradients)) != {self._access.type}:
@@ -129,10 +134,10 @@ class _Part:
             device, plan.definition.folder, plan.param_dtype, plan.grad_dtype, plan.options
         )
         chunks = chunks_of(sizes, lanes_of(itemsizes))
-        self._n_chunks = len(chunks)
+        self.chunk_count = len(chunks)
         self._blocks = min(len(chunks), MAX_BLOCKS)
         self._chunks = device.allocate(max(1, chunks.nbytes))
-        if self._n_chunks:
+        if self.chunk_count:
             device.upload(self._chunks.ptr, chunks.view(np.uint8))
             device.synchronize()  # the table is an ordinary array of ours that goes away
         self._sets = (_TableSet(device), _TableSet(device))
@@ -140,7 +145,7 @@ class _Part:
         self._finite: Kernel | None = None
 
     def launch(self, pointers: HostArray, table: HostArray, rows: HostArray) -> None:
-        if not self._n_chunks:
+        if not self.chunk_count:
             return
         tables = self._sets[self._turn]
         self._turn ^= 1
@@ -150,13 +155,13 @@ class _Part:
             np.uint64(rows_at),
             np.uint64(table_at),
             np.uint64(self._chunks.ptr),
-            np.int64(self._n_chunks),
+            np.int64(self.chunk_count),
         )
         self._device.launch(self._kernel, self._blocks, THREADS, arguments)
         tables.used()
 
     def finite(self, gradients: HostArray) -> bool:
-        if not self._n_chunks:
+        if not self.chunk_count:
             return True
         if self._finite is None:  # few programs ask
             self._finite = self._kernels.finite(self._device, self._grad_dtype)
@@ -166,7 +171,7 @@ class _Part:
         arguments = (
             np.uint64(pointers_at),
             np.uint64(self._chunks.ptr),
-            np.int64(self._n_chunks),
+            np.int64(self.chunk_count),
             np.uint64(found_at),
         )
         self._device.launch(self._finite, self._blocks, THREADS, arguments)

@@ -77,6 +77,8 @@ class Compiler(Protocol):
     """What turns CUDA text into something that a device can load."""
 
     version: tuple[int, int]
+    flags: tuple[str, ...]
+    """What every text is compiled with, besides architecture and macros."""
 
     def architecture_for(self, capability: int) -> str:
         """What to compile for, given a compute capability, 90 for 9.0."""
@@ -94,6 +96,8 @@ class Nvrtc:
         OSError: the file is missing or isn't a library that loads here.
         AttributeError: it isn't NVRTC.
     """
+
+    flags: tuple[str, ...] = FLAGS
 
     def __init__(self, path: str) -> None:
         self.path = path

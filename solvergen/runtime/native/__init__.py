@@ -3,7 +3,7 @@
 In the order in which a kernel passes through: ``compiler`` (find one that works), ``running`` (run it),
 ``build`` and ``loading`` (text to loaded library, kept between processes), ``library`` with ``pool.c``
 and ``gather.c`` (threads, reading gradients), ``threads`` and ``processor`` (what the machine has).
-``inspection`` reads what was compiled.
+``inspection`` reads what was compiled, ``sanitizers`` has it watched while it runs.
 """
 
 from __future__ import annotations

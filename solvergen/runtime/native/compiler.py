@@ -21,6 +21,7 @@ from pathlib import Path
 from solvergen.errors import BackendUnavailable, NativeBuildError
 from solvergen.runtime.cache_folder import CacheFolder, open_cache
 from solvergen.runtime.locks import ProcessLock
+from solvergen.runtime.native import sanitizers
 from solvergen.runtime.native.loading import load_object
 from solvergen.runtime.native.processor import processor
 from solvergen.runtime.native.running import in_scratch, run_compiler
@@ -87,11 +88,13 @@ _found: dict[tuple[str | None, ...], Compiler | str] = {}
 def find_compiler() -> Compiler:
     """The compiler for kernels: ``$SOLVERGEN_CC``, else the first that works of ``$CC``, cc, gcc, clang
     and ziglang. Looked for once for each setting of these variables and ``$PATH``.
+    ``$SOLVERGEN_SANITIZE`` adds the options of sanitizers (``sanitizers.py``).
 
     Raises:
         BackendUnavailable: none works. The text says what was tried and what to install.
     """
-    setting = tuple(os.environ.get(name) for name in (VARIABLE, "CC", "PATH", "SOLVERGEN_CACHE_DIR"))
+    variables = (VARIABLE, "CC", "PATH", "SOLVERGEN_CACHE_DIR", sanitizers.VARIABLE)
+    setting = tuple(os.environ.get(name) for name in variables)
     with _lock.held():
         if setting not in _found:
             _found[setting] = _search()
@@ -103,10 +106,17 @@ def find_compiler() -> Compiler:
 
 def _search() -> Compiler | str:
     """The first candidate that works, or what to say if none does."""
+    try:
+        sanitizing = sanitizers.chosen()
+    except BackendUnavailable as wrong:
+        return str(wrong)
+    reason = sanitizers.problem(sanitizing)
+    if reason is not None:
+        return reason
     cache = open_cache("native")
     tried = []
     for command in _candidates():
-        compiler = _identify(command, cache)
+        compiler = _identify(command, cache, sanitizers.compiler_options(sanitizing))
         if isinstance(compiler, Compiler):
             return compiler
         tried.append(f"{shlex.join(command)}: {compiler}")
@@ -153,18 +163,18 @@ def _ziglang() -> Iterator[tuple[str, ...]]:
             yield (executable, "cc")
 
 
-def _identify(command: tuple[str, ...], cache: CacheFolder) -> Compiler | str:
+def _identify(command: tuple[str, ...], cache: CacheFolder, more: tuple[str, ...]) -> Compiler | str:
     """The compiler, from what is kept or by trying it; or why it doesn't work."""
     try:
         status = os.stat(command[0])
     except OSError as problem:
         return str(problem)
-    ours = [_FORMAT, OPTIONS, LINK, NATIVE, _TRIAL]
+    ours = [_FORMAT, OPTIONS, more, LINK, NATIVE, _TRIAL]
     about = [*command, status.st_mtime_ns, status.st_size, processor()]
     key = hashlib.sha256(json.dumps([ours, about]).encode()).hexdigest()
     kept = cache.load(key, ".json")
     if kept is None:
-        learnt = _try_out(command, cache)
+        learnt = _try_out(command, cache, more)
         if isinstance(learnt, str):
             return learnt  # not kept: a full disk may be at fault
         kept = json.dumps(learnt).encode()
@@ -175,8 +185,8 @@ def _identify(command: tuple[str, ...], cache: CacheFolder) -> Compiler | str:
     return Compiler(command, tuple(map(str, learnt["options"])), version, identity)
 
 
-def _try_out(command: tuple[str, ...], cache: CacheFolder) -> dict[str, object] | str:
-    """The version and the options that work, or what went wrong."""
+def _try_out(command: tuple[str, ...], cache: CacheFolder, more: tuple[str, ...]) -> dict[str, object] | str:
+    """The version and the options that work, ``more`` among them, or what went wrong."""
 
     def work(scratch: Path) -> dict[str, object] | str:
         version = run_compiler([*command, "--version"], scratch, cache)
@@ -186,7 +196,7 @@ def _try_out(command: tuple[str, ...], cache: CacheFolder) -> dict[str, object] 
         source.write_text(_TRIAL, encoding="utf-8")
         problem = ""
         for number, native in enumerate(NATIVE):
-            options = (*OPTIONS, *_quirks(version.stdout), *native)
+            options = (*OPTIONS, *_quirks(version.stdout), *native, *more)
             output = scratch / f"trial{number}.so"
             compiler = Compiler(command, options, version.stdout, "")
             result = run_compiler(compiler.command_line([str(source)], str(output)), scratch, cache)
@@ -211,7 +221,11 @@ def _try_out(command: tuple[str, ...], cache: CacheFolder) -> dict[str, object] 
 
 def _quirks(version: str) -> tuple[str, ...]:
     # `zig cc` adds checks for undefined behaviour, which stop the process where one triggers.
-    return ("-fno-sanitize=undefined",) if "clang" in version else ()
+    if "clang" in version:
+        return ("-fno-sanitize=undefined",)
+    # gcc's removal of partial redundancies merges the branches of nested conditions into more ways than its
+    # vectoriser understands; without it, loops with general powers are vectorised, too.
+    return ("-fno-tree-pre",)
 
 
 def _last_words(result: subprocess.CompletedProcess[str]) -> str:

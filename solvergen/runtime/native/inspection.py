@@ -19,21 +19,39 @@ from solvergen.runtime.native.running import in_scratch, run_compiler
 _ARITHMETIC = r"(?:add|sub|mul|div|sqrt)"
 _PACKED = re.compile(rf"^(?:v?{_ARITHMETIC}p[sd]\s|f{_ARITHMETIC}\s+v\d+\.\d)")
 _SCALAR = re.compile(rf"^(?:v?{_ARITHMETIC}s[sd]\s|f{_ARITHMETIC}\s+[sd]\d)")
+_FLOATING = re.compile(rf"{_PACKED.pattern}|{_SCALAR.pattern}")
 _FUSED = re.compile(r"^(?:vfn?m(?:add|sub)|fml[as]\s|fn?m(?:add|sub)\s)")
+_CALL = re.compile(r"^(?:callq?|bl|blr)\s")
+_LOC = re.compile(r"^\.loc\s+\d+\s+(\d+)")
 _LABEL = re.compile(r"^([.\w$]+):")
 _JUMP = re.compile(r"^(?:j\w+|b(?:\.\w+)?|cbn?z|tbn?z)\s+(?:[^,]+,\s*)*([.\w$]+)$")
 
 
 @dataclass(frozen=True)
 class Loop:
-    """An innermost loop: its instructions of floating-point arithmetic, on vectors and on one number."""
+    """An innermost loop: its instructions of floating-point arithmetic, on vectors and on one number.
+
+    ``source``: the line of C of the first of them; 0 where the assembly doesn't say.
+    """
 
     packed: int
     scalar: int
+    source: int = 0
 
 
-def assembly(text: str, definitions: tuple[str, ...] = ()) -> str:
+@dataclass(frozen=True)
+class Place:
+    """An instruction: its line in the assembly text, from 1, and the line of C that it comes from or 0."""
+
+    line: int
+    text: str
+    source: int
+
+
+def assembly(text: str, definitions: tuple[str, ...] = (), *, lines: bool = False) -> str:
     """The assembly text of a C file, under the options with which kernels are compiled.
+
+    ``lines``: also say which line of C the instructions come from.
 
     Raises:
         BackendUnavailable: there is no C compiler.
@@ -45,6 +63,7 @@ def assembly(text: str, definitions: tuple[str, ...] = ()) -> str:
         source, output = folder / "kernel.c", folder / "kernel.s"
         source.write_text(text, encoding="utf-8")
         macros = [f"-D{macro}" for macro in definitions]
+        macros += ["-g1"] if lines else []
         command = [*compiler.command, *compiler.options, *macros, "-S", str(source), "-o", str(output)]
         result = run_compiler(command, folder, cache)
         if result.returncode != 0:
@@ -58,6 +77,10 @@ def assembly(text: str, definitions: tuple[str, ...] = ()) -> str:
 def loops(text: str, function: str = "sg_run") -> tuple[Loop, ...]:
     """The innermost loops of a function in an assembly text that do floating-point arithmetic."""
     lines = _lines_of(text, function)
+    sources: list[int] = []
+    for line in lines:
+        located = _LOC.match(line)
+        sources.append(int(located[1]) if located else sources[-1] if sources else 0)
     labels = {match[1]: i for i, line in enumerate(lines) if (match := _LABEL.match(line))}
     spans = []
     for i, line in enumerate(lines):
@@ -69,6 +92,7 @@ def loops(text: str, function: str = "sg_run") -> tuple[Loop, ...]:
         Loop(
             packed=sum(1 for line in lines[start:end] if _PACKED.match(line)),
             scalar=sum(1 for line in lines[start:end] if _SCALAR.match(line)),
+            source=next((sources[i] for i in range(start, end) if _FLOATING.match(lines[i])), 0),
         )
         for start, end in innermost
     ]
@@ -77,19 +101,47 @@ def loops(text: str, function: str = "sg_run") -> tuple[Loop, ...]:
 
 def fused_operations(text: str) -> list[str]:
     """The instructions of an assembly text that round a product and a sum once instead of twice."""
-    return [line for line in map(_clean, text.splitlines()) if _FUSED.match(line)]
+    return [operation.text for operation in fused(text)]
+
+
+def fused(text: str) -> tuple[Place, ...]:
+    """The instructions of ``fused_operations``, with where they stand and where they come from."""
+    return _matching(text, _FUSED)
+
+
+def calls(text: str, function: str = "sg_run") -> tuple[Place, ...]:
+    """The calls of other functions within a function."""
+    body = set(_span_of(text, function))
+    return tuple(place for place in _matching(text, _CALL) if place.line - 1 in body)
+
+
+def _matching(text: str, pattern: re.Pattern[str]) -> tuple[Place, ...]:
+    found, source = [], 0
+    for number, line in enumerate(map(_clean, text.splitlines()), start=1):
+        located = _LOC.match(line)
+        if located:
+            source = int(located[1])
+        elif pattern.match(line):
+            found.append(Place(number, " ".join(line.split()), source))
+    return tuple(found)
 
 
 def _lines_of(text: str, function: str) -> list[str]:
+    lines = text.splitlines()
+    return [_clean(lines[i]) for i in _span_of(text, function)]
+
+
+def _span_of(text: str, function: str) -> range:
+    """The lines of a function, counted from 0."""
     lines = [_clean(line) for line in text.splitlines()]
     starts = [i for i, line in enumerate(lines) if re.match(rf"^_?{re.escape(function)}(?:\.\w+)*:", line)]
     if not starts:
-        return []
+        return range(0)
     for end in range(starts[0] + 1, len(lines)):
         # The next function begins; local labels begin with a dot or an L.
         if lines[end].startswith((".size", ".cfi_endproc")):
-            return lines[starts[0] : end]
-    return lines[starts[0] :]
+            return range(starts[0], end)
+    return range(starts[0], len(lines))
 
 
 def _clean(line: str) -> str:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from solvergen.errors import NativeBuildError
 from solvergen.runtime.cache_folder import CacheFolder
+from solvergen.runtime.native import sanitizers
 
 Result = TypeVar("Result")
 
@@ -59,6 +60,8 @@ def run_compiler(
     Raises NoRoom, OSError, NativeBuildError if the compiler is killed, KeyboardInterrupt if by Ctrl-C.
     """
     environment = dict(os.environ, LC_ALL="C", TMPDIR=str(scratch), ZIG_LOCAL_CACHE_DIR=str(scratch))
+    if sanitizers.VARIABLE in environment:
+        environment.pop("LD_PRELOAD", None)  # a sanitizer's library is for this process, not for the compiler
     kept = cache.path / "zig" if os.access(cache.path, os.W_OK) else scratch
     environment.setdefault("ZIG_GLOBAL_CACHE_DIR", str(kept))
     try:

@@ -17,15 +17,19 @@ class Place:
     """Where an instruction stands.
 
     ``line``: in the PTX text, from 1. ``text``: the instruction alone, on one line. ``source``: its line in
-    the CUDA text, by the nearest ``.loc`` before it, labels between or not; 0 where none says. Of a ``.loc``
-    with ``inlined_at``, the innermost function's line, and ``inlined_at`` is the line of the outermost call
-    (0 if nothing was inlined).
+    the CUDA text, by the nearest ``.loc`` before it, labels between or not; 0 where none says. ``calls``: of
+    an inlined function, the lines of the calls that lead to it, the innermost first.
     """
 
     line: int
     text: str
     source: int = 0
-    inlined_at: int = 0
+    calls: tuple[int, ...] = ()
+
+    @property
+    def inlined_at(self) -> int:
+        """The line of the outermost call; 0 if nothing was inlined."""
+        return self.calls[-1] if self.calls else 0
 
 
 @dataclass(frozen=True, slots=True)

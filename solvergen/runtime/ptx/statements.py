@@ -26,7 +26,7 @@ _STATEMENT = re.compile(
     | (?P<loc>\.loc\s(?P<position>[^\n]*))
     | (?P<open>\{{)
     | (?P<close>\}})
-    | (?P<directive>\.(?P<directive_name>\w+)\s*(?P<arguments>[^;]*) ;)
+    | (?P<directive>\.(?P<directive_name>\w+)\s*(?P<arguments>(?:[^;"]|"[^"\n]*")*) ;)
     | (?P<end>\Z)
     )""",
     re.VERBOSE,
@@ -96,12 +96,14 @@ def body_statements(source: Source, start: int) -> tuple[list[Statement], int]:
 
 
 def _statements(source: Source, start: int) -> Iterator[Statement]:
-    text = source.text
+    text, match_at = source.text, _STATEMENT.match
     position, line = start, source.line_at(start)
-    end = len(text)
-    for match in _STATEMENT.finditer(text, start):
-        if match.start() != position:
-            break
+    while True:
+        match = match_at(text, position)
+        if match is None:
+            rest = text[position:]
+            position += len(rest) - len(rest.lstrip())
+            source.refuse(position, "this is no statement of PTX that solvergen can read")
         kind = match.lastgroup or ""
         if kind == "end":
             return
@@ -110,10 +112,6 @@ def _statements(source: Source, start: int) -> Iterator[Statement]:
         yield Statement(kind, match, line)
         position = match.end()
         line += text.count("\n", begin, position)
-    rest = re.compile(r"\s*").match(text, position)
-    position = rest.end() if rest else position
-    if position < end:
-        source.refuse(position, "this is no statement of PTX that solvergen can read")
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -188,8 +188,9 @@ class _Body:
         self._open = [scope]
         self._inner = iter(inner)
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
-        self._line, self._inlined_at = 0, 0
-        self._calls: dict[tuple[str, ...], int] = {}
+        self._line = 0
+        self._calls: tuple[int, ...] = ()
+        self._calls_to: dict[tuple[str, ...], tuple[int, ...]] = {}
 
     def read(self, statements: list[Statement]) -> None:
         for statement in statements:
@@ -229,7 +230,7 @@ class _Body:
                 *name,
                 scope.operands(operands) if operands else (),
                 guard,
-                Place(statement.line, statement.text, self._line, self._inlined_at),
+                Place(statement.line, statement.text, self._line, self._calls),
             )
         )
 
@@ -243,8 +244,8 @@ class _Body:
             raise Unreadable("this is no .loc that solvergen can read")
         here, call = match.group(1, 2, 3), match.group(4, 5, 6)
         self._line = int(here[1])
-        self._inlined_at = 0 if call[0] is None else self._calls.get(call) or int(call[1])
-        self._calls[here] = self._inlined_at
+        self._calls = () if call[0] is None else (int(call[1]), *self._calls_to.get(call, ()))
+        self._calls_to[here] = self._calls
 
     def _directive(self, name: str, arguments: str) -> None:
         scope = self._open[-1]

@@ -10,6 +10,8 @@ import pytest
 from solvergen.errors import BackendUnavailable, KernelBuildError
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.cache import build, compiled, key_of
+from solvergen.runtime.cuda.nvrtc import FLAGS
+from solvergen.runtime.ptx.compiler import ptx_compiler
 
 INSTALLED = nvrtc.installed()
 
@@ -193,21 +195,23 @@ class TestCache:
         assert build(compiler, KERNEL, {}, "sm_80") is plain
 
     def test_every_part_of_the_key_matters(self) -> None:
-        base = (KERNEL, {"SG_A": 1}, "sm_90", (12, 9))
+        base = (KERNEL, {"SG_A": 1}, "sm_90", (12, 9), FLAGS)
         others = [
             (KERNEL + " ", *base[1:]),
             (KERNEL, {"SG_A": 2}, *base[2:]),
             (KERNEL, {"SG_B": 1}, *base[2:]),
-            (*base[:2], "sm_80", (12, 9)),
-            (*base[:3], (13, 0)),
+            (*base[:2], "sm_80", *base[3:]),
+            (*base[:3], (13, 0), FLAGS),
+            (*base[:4], (*FLAGS, "-lineinfo")),
         ]
         keys = {key_of(*arguments) for arguments in [base, *others]}
-        assert len(keys) == 6
-        assert key_of(KERNEL, {"a": 1, "b": 2}, "sm_90", (12, 9)) == key_of(
-            KERNEL, {"b": 2, "a": 1}, "sm_90", (12, 9)
-        )
+        assert len(keys) == 7
+        assert key_of(KERNEL, {"a": 1, "b": 2}, *base[2:]) == key_of(KERNEL, {"b": 2, "a": 1}, *base[2:])
 
-    def test_the_flags_are_part_of_the_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        before = key_of(KERNEL, {}, "sm_90", (12, 9))
-        monkeypatch.setattr("solvergen.runtime.cuda.cache.FLAGS", ("--fmad=true",))
-        assert key_of(KERNEL, {}, "sm_90", (12, 9)) != before
+    def test_the_compilers_flags_are_part_of_the_key(self, compiler: nvrtc.Nvrtc) -> None:
+        before = compiled(compiler, KERNEL, {}, "sm_90")
+        with_lines = ptx_compiler(compiler)
+        text = compiled(with_lines, KERNEL, {}, "compute_90")
+        assert b".loc" in text
+        assert b".loc" not in compiled(compiler, KERNEL, {}, "compute_90")
+        assert compiled(compiler, KERNEL, {}, "sm_90") == before

@@ -237,3 +237,14 @@ def test_a_program_as_sympy_sees_it():
         "x = grad  # when not a",
         "param = param - lr*x",
     ]
+
+
+@pytest.mark.parametrize("text", ["0.9**1000000000", "(2*x)**1e300", "((0.1**1000)**1000)**1000 + x"])
+def test_powers_that_would_fill_the_memory_are_not_computed(text):
+    with pytest.raises(NotExpressible, match="too long"):
+        algebra(value(text))
+
+
+@pytest.mark.parametrize("text", ["x**1000000000", "2**100", "floor(log(1e300)*1e300)", "exp(-1e9) + x"])
+def test_others_stay_as_they_are_or_are_computed(text):
+    assert algebra(value(text)) is not None

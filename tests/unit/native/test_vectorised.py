@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from solvergen.runtime.native.inspection import assembly, fused_operations, loops
+from solvergen import compiler
+from solvergen.runtime.native.inspection import assembly, calls, fused, fused_operations, loops
 from tests.unit.native.support import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -37,6 +38,25 @@ def test_main_loop_is_vectorised_and_nothing_is_fused(path: Path, dtype: str, op
     assert fused_operations(listing) == []
 
 
+@pytest.fixture(scope="module")
+def torture() -> dict[str, str]:
+    """The kernels of the specs that use every function and operator, by name."""
+    built = compiler.build([ROOT / "tests/support/specs"])
+    return {path.split("/")[0]: text for path, text in built.artifacts.items() if path.endswith("kernel.c")}
+
+
+@pytest.mark.parametrize("name", ["awkward_names", "everything", "functions"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("option", [0, 1])
+def test_so_are_those_of_every_function(torture: dict[str, str], name: str, dtype: str, option: int) -> None:
+    text, code = torture[name], DTYPES[dtype]
+    listing = assembly(text, (f"SG_PARAM={code}", f"SG_GRAD={code}", *_options(text, option)))
+    found = loops(listing)
+    assert any(loop.packed and not loop.scalar for loop in found), found
+    assert fused_operations(listing) == []
+    assert calls(listing) == ()
+
+
 @pytest.mark.parametrize("grad", ["bfloat16", "float16"])
 def test_narrow_gradients_of_wide_parameters_are_too(grad: str) -> None:
     text = HANDWRITTEN.read_text(encoding="utf-8")
@@ -52,9 +72,23 @@ def test_the_reading_of_assembly_can_fail() -> None:
     assert found
     assert not any(loop.packed for loop in found)
 
-    fused = "double sg_run(double a, double b, double c) { return __builtin_fma(a, b, c); }"
+    product = "double sg_run(double a, double b, double c) { return __builtin_fma(a, b, c); }"
     if "fma" in _flags():
-        assert len(fused_operations(assembly(fused))) == 1
+        listing = assembly(product, lines=True)
+        assert len(fused_operations(listing)) == 1
+        (place,) = fused(listing)
+        assert listing.splitlines()[place.line - 1].split() == place.text.split()
+        assert place.source == 1
+
+    calling = """float unknown(float);
+    void sg_run(float *x, int n) {
+        for (int i = 0; i < n; ++i)
+            x[i] = unknown(x[i] * 2.0f) + 1.0f;
+    }
+    """
+    listing = assembly(calling, lines=True)
+    assert [place.source for place in calls(listing)] == [4]
+    assert [loop.source in (3, 4) for loop in loops(listing)] == [True]
 
 
 def _flags() -> list[str]:

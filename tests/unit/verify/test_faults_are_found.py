@@ -267,9 +267,11 @@ def test_a_matrix_of_optimizers_and_backends(monkeypatch: pytest.MonkeyPatch) ->
     assert outcomes == {
         ("adam", "numpy"): "passed",
         ("adam", "cpu"): "failed",
+        ("adam", "ptx"): "passed",
         ("adam", "cuda"): "not run",
         ("lion", "numpy"): "passed",
         ("lion", "cpu"): "passed",
+        ("lion", "ptx"): "passed",
         ("lion", "cuda"): "not run",
     }
     assert (report.ok, report.complete) == (False, False)
@@ -280,7 +282,7 @@ def test_a_matrix_of_optimizers_and_backends(monkeypatch: pytest.MonkeyPatch) ->
     assert [row.backend for row in report.failures] == ["cpu"]
     assert [p.position for p in seen] == sorted(p.position for p in seen)
     assert [p.row for p in seen if p.row is not None] == list(report.rows)
-    assert {p.total for p in seen} == {6}
+    assert {p.total for p in seen} == {8}
     json = report.as_json()
     assert json["ok"] is False
     assert json["rows"][1]["disagreement"]["difference"]["tensor"] == "w0"

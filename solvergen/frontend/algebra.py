@@ -1,0 +1,96 @@
+"""Expressions in SymPy's own terms, over the real numbers: for proofs and derivatives, and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import sympy
+
+from solvergen.errors import NotExpressible
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
+
+RELATIONS: dict[str, Any] = {
+    "<": sympy.StrictLessThan,
+    "<=": sympy.LessThan,
+    ">": sympy.StrictGreaterThan,
+    ">=": sympy.GreaterThan,
+    "==": sympy.Equality,
+    "!=": sympy.Unequality,
+}
+"""SymPy's relations by the language's operators."""
+
+
+def algebra(expression: Expression, symbols: Mapping[str, Any] | None = None) -> Any:
+    """``expression`` in SymPy's own terms, for proofs and derivatives over the reals.
+
+    Literals become the exact rationals that their doubles are. ``symbols`` gives the SymPy symbol (with
+    assumptions, say) of a name; by default each is a plain ``Symbol`` of that name.
+
+    Raises NotExpressible for powers of numbers that SymPy would compute exactly and that are too long for it.
+    """
+    known = dict(symbols or {})
+
+    def visit(node: Expression) -> Any:
+        if isinstance(node, Number):
+            return sympy.Rational(*node.value.as_integer_ratio())
+        if isinstance(node, Name):
+            return known.get(node.name, sympy.Symbol(node.name))
+        a = [visit(operand) for operand in node.operands]
+        if isinstance(node, (Round, Stored)):
+            return a[0]
+        if isinstance(node, Unary):
+            return sympy.Not(a[0]) if node.op == "not" else -a[0]
+        if isinstance(node, Compare):
+            return RELATIONS[node.op](*a)
+        if isinstance(node, Logic):
+            return sympy.And(*a) if node.op == "and" else sympy.Or(*a)
+        if isinstance(node, Call):
+            return _ALGEBRA_FUNCTIONS[node.function](*a)
+        assert isinstance(node, Binary)
+        return _ALGEBRA_OPERATORS[node.op](*a)
+
+    return visit(expression)
+
+
+_MAX_BITS = 100_000
+"""Of the numbers in an exact power: 0.9**1000000000 would fill the memory."""
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if exponent.is_Rational:
+        bits = sum(max(int(n.p).bit_length(), int(n.q).bit_length()) - 1 for n in base.atoms(sympy.Rational))
+        if bits * abs(exponent) > _MAX_BITS:
+            raise NotExpressible("a power of numbers that SymPy would compute exactly, and that is too long")
+    return base**exponent
+
+
+def _floor(x: Any) -> Any:
+    # Of a number that is no fraction SymPy would look for more and more digits.
+    return sympy.floor(x, evaluate=bool(x.free_symbols or x.is_Rational))
+
+
+_ALGEBRA_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "//": lambda a, b: _floor(a / b),
+    "%": lambda a, b: a - _floor(a / b) * b,
+    "**": _power,
+}
+_ALGEBRA_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sqrt": sympy.sqrt,
+    "abs": sympy.Abs,
+    "sign": sympy.sign,
+    "min": sympy.Min,
+    "max": sympy.Max,
+    "exp": sympy.exp,
+    "log": sympy.log,
+    "tanh": sympy.tanh,
+    "floor": _floor,
+    "where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
+    "clip": lambda x, low, high: sympy.Min(sympy.Max(x, low), high),
+    "pow": _power,
+    "ipow": _power,
+}

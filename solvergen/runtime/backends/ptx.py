@@ -1,0 +1,159 @@
+"""The backend that interprets, instruction by instruction, the PTX that NVRTC emits for a GPU.
+
+It is the CUDA backend over NumPy arrays: the same kernels, compiled by the same NVRTC, launched by the same
+launcher with the same tables; only the device is a program. See docs/ptx.md.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from solvergen.errors import BackendUnavailable
+from solvergen.runtime.arrays import Array, HostArray
+from solvergen.runtime.backends.base import LaunchPlan
+from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
+from solvergen.runtime.cuda import nvrtc
+from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
+from solvergen.runtime.cuda.launch import Access, CudaLauncher
+from solvergen.runtime.cuda.tables import WORD, state_offset
+from solvergen.runtime.definition import Initial
+from solvergen.runtime.dtypes import compute_dtype
+from solvergen.runtime.kernel_interface import CHUNK
+from solvergen.runtime.ptx.compiler import ptx_compiler
+from solvergen.runtime.ptx.device import Argument, Expected, PtxDevice
+from solvergen.runtime.ptx.machine.buffers import Buffer
+from solvergen.runtime.ptx.machine.launch import LIMIT
+from solvergen.runtime.ptx.observe import Observer
+
+
+class PtxBackend(HostArrays):
+    """See ``Backend``. Arrays are NumPy's.
+
+    ``capability``: the compute capability of the GPU that is played, 90 for 9.0. ``compiler``: the NVRTC to
+    use; the one that is found by default. ``observe`` is called after every instruction, see ``Event``.
+    ``limit``: instructions that a launch's threads may execute together before it counts as endless.
+
+    Raises:
+        BackendUnavailable: NVRTC is missing, or doesn't know the capability.
+    """
+
+    name = "ptx"
+    table: Literal["kernel", "reference"] = "kernel"
+
+    def __init__(
+        self,
+        capability: int = 90,
+        compiler: nvrtc.Nvrtc | None = None,
+        observe: Observer | None = None,
+        limit: int = LIMIT,
+    ) -> None:
+        try:
+            found = compiler or nvrtc.load()
+        except BackendUnavailable as missing:
+            raise BackendUnavailable(f"backend 'ptx': {missing}") from None
+        emitter = ptx_compiler(found)
+        emitter.architecture_for(capability)
+        self._device = PtxDevice(capability, observe=observe, limit=limit)
+        self._kernels = shared_kernels(emitter)
+
+    def allocate(self, param: HostArray, init: Initial) -> HostArray:
+        """A state that begins where the CUDA backend would let it begin, relative to a word."""
+        dtype = compute_dtype(param.dtype.name)
+        offset = state_offset(address_of(param), param.dtype.itemsize, dtype.itemsize)
+        spare = np.empty(param.size * dtype.itemsize + 2 * WORD, np.uint8)
+        begin = -address_of(spare) % WORD + offset
+        nbytes = param.size * dtype.itemsize
+        state: HostArray = spare[begin : begin + nbytes].view(dtype).reshape(param.shape)
+        with np.errstate(all="ignore"):
+            state[...] = param if init == "param" else init
+        return state
+
+    def prepare(self, plan: LaunchPlan) -> PtxLauncher:
+        """Compile the kernel, or take it from the cache; decode it; build the tables.
+
+        Raises:
+            KernelBuildError: the kernel doesn't compile, or has an instruction that isn't known.
+        """
+        return PtxLauncher(plan, self._device, self._kernels)
+
+
+class PtxLauncher(CudaLauncher):
+    """The CUDA backend's launcher, which tells the device beforehand what the launch may touch."""
+
+    def __init__(self, plan: LaunchPlan, device: PtxDevice, kernels: Kernels) -> None:
+        super().__init__(plan, lambda number: device, kernels, HOST_ACCESS)
+        self._played = device
+        self._plan = plan
+        self._text = Path(plan.definition.folder) / "kernel.cu"
+        owned = []
+        for tensor in plan.tensors:
+            owned.append(_buffer(f"parameter {tensor.name!r}", tensor.param))
+            for state, array in zip(plan.definition.array_states, tensor.states, strict=True):
+                if array is not None:
+                    owned.append(_buffer(f"state {state} of {tensor.name!r}", array))
+        self._arrays = owned
+
+    def launch(self, table: HostArray, rows: HostArray) -> None:
+        """See ``Launcher``. Raises KernelFault."""
+        arguments = (
+            Argument("the table of pointers", self._pointers.nbytes, 8),
+            Argument("the table of rows", rows.nbytes, rows.itemsize),
+            Argument("the table of scalars", table.nbytes, table.itemsize),
+            self._chunks(),
+            None,
+        )
+        arrays = [*self._arrays, *self._bound()]
+        with self._played.expecting(Expected(arrays, arguments, functools.partial(_read, self._text))):
+            super().launch(table, rows)
+
+    def finite(self) -> bool:
+        """See ``Launcher``. Raises KernelFault."""
+        arguments = (
+            Argument("the table of pointers", self._pointers[:, 1].nbytes, 8),
+            self._chunks(),
+            None,
+            Argument("the answer", 4, 4, writable=True),
+        )
+        source = functools.partial(_read, FINITE_TEXT)
+        with self._played.expecting(Expected(self._bound(), arguments, source)):
+            return super().finite()
+
+    def _bound(self) -> list[Buffer]:
+        return [
+            _buffer(f"the gradient of {tensor.name!r}", gradient, writable=False)
+            for tensor, gradient in zip(self._plan.tensors, self._gradients, strict=True)
+        ]
+
+    def _chunks(self) -> Argument:
+        return Argument("the table of chunks", self.chunk_count * CHUNK.itemsize, CHUNK.itemsize)
+
+
+def _buffer(name: str, array: HostArray, *, writable: bool = True) -> Buffer:
+    data = np.asarray(array).reshape(-1).view(np.uint8)
+    return Buffer(name, address_of(array), data, writable, array.itemsize)
+
+
+def _read(path: Path) -> str:
+    """The CUDA text, as far as it can still be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _host_view(array: object) -> Array | None:
+    return np.asarray(array) if type(array) in ARRAY_TYPES else None
+
+
+HOST_ACCESS = Access(
+    type=np.ndarray,
+    facts=lambda array: (array.dtype, array.shape, 0, array.strides),
+    contiguous=lambda array: bool(array.flags.c_contiguous),
+    address=address_of,
+    view=_host_view,
+)
+"""How the launcher reads NumPy arrays: all are on device 0."""

@@ -1,0 +1,195 @@
+"""What an update computes, worked out from docs/language.md apart from the compiler.
+
+The fuzzer's own reading of the equations (``reading``), its own types (``kinds``), exact rational
+arithmetic and mpmath. Each value is known to the bit, or to lie between two doubles (``spans``), or not at
+all, where a comparison hangs on bits that the stated accuracy leaves open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from solvergen.verify.fuzzing import real_functions, spans
+from solvergen.verify.fuzzing.kinds import Kind, kind_of, kinds_of
+from solvergen.verify.fuzzing.rounding import DOUBLE, FORMATS, Format
+from solvergen.verify.fuzzing.rule import Rule
+from solvergen.verify.fuzzing.spans import UNKNOWN, Span, Truth, Value, exactly
+from solvergen.verify.fuzzing.terms import COMPARISONS, Term, names_in
+
+MAX_UNROLLED = 64
+"""Constant whole exponents of elements up to here are products; beyond, the general power."""
+
+_BINARY: dict[str, Callable[[Value, Value, Format], Value]] = {
+    "+": spans.add,
+    "-": spans.subtract,
+    "*": spans.multiply,
+    "/": spans.divide,
+    "//": spans.floored_quotient,
+    "%": spans.remainder,
+}
+_EXACT: dict[str, Callable[..., Value]] = {
+    "neg": spans.negative,
+    "abs": spans.absolute,
+    "sign": spans.sign,
+    "floor": spans.floor,
+    "min": spans.least,
+    "max": spans.largest,
+    "clip": lambda x, low, high: spans.least(spans.largest(x, low), high),
+}
+_WIDE: dict[str, Callable[..., Value]] = {
+    "exp": real_functions.exponential,
+    "log": real_functions.logarithm,
+    "tanh": real_functions.hyperbolic_tangent,
+}
+
+
+def literal(text: str) -> Span:
+    """A number as it is spelt: the nearest double."""
+    return exactly(float(text))
+
+
+def constant_value(term: Term) -> Value:
+    """The value of a number that has no names; UNKNOWN of one that has."""
+    return UNKNOWN if names_in(term) else Evaluator({}, DOUBLE).number(term, {}, {})
+
+
+@dataclass
+class Evaluator:
+    """Evaluates terms. ``kinds``: of the names; ``real``: the format that elements are computed in."""
+
+    kinds: Mapping[str, Kind]
+    real: Format
+    _kinds_of: dict[int, Kind] = field(default_factory=dict)
+    _exponents: dict[int, Value] = field(default_factory=dict)
+
+    def kind(self, term: Term) -> Kind:
+        """The kind of ``term``, remembered."""
+        found = self._kinds_of.get(id(term))
+        if found is None:
+            found = self._kinds_of[id(term)] = kind_of(term, self.kinds)
+        return found
+
+    def number(self, term: Term, values: Mapping[str, Value], truths: Mapping[str, Truth]) -> Value:
+        """The value of a number, in float64 if it is a scalar, else in the elements' format."""
+        if term.op == "number":
+            return literal(term.text)
+        if term.op == "name":
+            return values[term.text]
+        element = self.kind(term).element
+        form = self.real if element else DOUBLE
+
+        def operand(arg: Term) -> Value:
+            value = self.number(arg, values, truths)
+            meets = element and not self.kind(arg).element
+            return spans.to_format(value, form) if meets else value
+
+        if term.op == "where":
+            chosen = self.truth(term.args[0], values, truths)
+            if chosen is None:
+                first, second = operand(term.args[1]), operand(term.args[2])
+                return first if first == second and first is not UNKNOWN else UNKNOWN
+            return operand(term.args[1 if chosen else 2])
+        if term.op == "**":
+            return self._power(term, values, truths, operand)
+        args = [operand(arg) for arg in term.args]
+        if term.op in _BINARY:
+            return _BINARY[term.op](args[0], args[1], form)
+        if term.op == "sqrt":
+            return spans.root(args[0], form)
+        if term.op in _WIDE:
+            return spans.to_format(_WIDE[term.op](*args), form)
+        return _EXACT[term.op](*args)
+
+    def _power(
+        self,
+        term: Term,
+        values: Mapping[str, Value],
+        truths: Mapping[str, Truth],
+        operand: Callable[[Term], Value],
+    ) -> Value:
+        base, exponent = term.args
+        element = self.kind(term).element
+        form = self.real if element else DOUBLE
+        constant = not names_in(exponent)
+        if constant and id(exponent) not in self._exponents:
+            self._exponents[id(exponent)] = constant_value(exponent)
+        count = self._exponents[id(exponent)] if constant else self.number(exponent, values, truths)
+        if constant and (count is UNKNOWN or not count.is_exact):
+            return UNKNOWN  # whether it comes to a whole number hangs on bits that aren't known
+        written = constant and count is not UNKNOWN and _is_whole(count.low)
+        if self.kind(base).element:
+            products = written and count is not UNKNOWN and abs(count.low) <= MAX_UNROLLED
+        else:
+            products = written or self.kind(exponent).whole
+        if products:
+            if count is UNKNOWN or not count.is_exact:
+                return UNKNOWN
+            if math.isfinite(count.low):
+                return spans.whole_power(operand(base), int(count.low), form)
+        return spans.to_format(real_functions.power(operand(base), operand(exponent)), form)
+
+    def truth(self, term: Term, values: Mapping[str, Value], truths: Mapping[str, Truth]) -> Truth:
+        """Whether a condition holds; None if that isn't known."""
+        if term.op == "name":
+            return truths[term.text]
+        if term.op == "not":
+            inner = self.truth(term.args[0], values, truths)
+            return None if inner is None else not inner
+        if term.op in ("and", "or"):
+            decisive = term.op == "or"
+            both = [self.truth(arg, values, truths) for arg in term.args]
+            return decisive if decisive in both else None if None in both else not decisive
+        assert term.op in COMPARISONS
+        numbers = [self.number(arg, values, truths) for arg in term.args]
+        if self.kind(term).element:
+            # A scalar that meets an element is rounded; an element has the elements' format already.
+            numbers = [spans.to_format(value, self.real) for value in numbers]
+        return spans.compare(term.op, numbers[0], numbers[1])
+
+
+def _is_whole(x: float) -> bool:
+    return math.isfinite(x) and abs(x) <= 2.0**53 and x == int(x)
+
+
+@dataclass
+class Update:
+    """One update of one tensor, element by element.
+
+    ``storage`` names the parameter's type. Hyperparameters are those in force, ``t`` this update's number.
+    """
+
+    rule: Rule
+    storage: str
+    hyperparameters: Mapping[str, float]
+    options: Mapping[str, bool]
+    t: int
+
+    def __post_init__(self) -> None:
+        self.real = DOUBLE if self.storage == "float64" else FORMATS["float32"]
+        self.kinds = kinds_of(self.rule)
+        self.evaluator = Evaluator(self.kinds, self.real)
+
+    def run(self, start: Mapping[str, float]) -> dict[str, Value]:
+        """What ``param`` and every state become for one element.
+
+        ``start``: its param, grad, and every state that exists under these options.
+        """
+        values: dict[str, Value] = {name: exactly(x) for name, x in {**self.hyperparameters, **start}.items()}
+        values["t"] = exactly(float(self.t))
+        truths: dict[str, Truth] = dict(self.options)
+        for statement in self.rule.update:
+            if statement.when is not None and not self.evaluator.truth(statement.when, {}, self.options):
+                continue
+            kind = self.kinds[statement.target]
+            if kind.condition:
+                truths[statement.target] = self.evaluator.truth(statement.value, values, truths)
+                continue
+            value = self.evaluator.number(statement.value, values, truths)
+            if kind.element and not self.evaluator.kind(statement.value).element:
+                value = spans.to_format(value, self.real)
+            if statement.target == "param":
+                value = spans.to_format(value, FORMATS[self.storage])
+            values[statement.target] = value
+        return {name: values[name] for name in start if name != "grad"}

@@ -1,0 +1,58 @@
+"""Expressions as the fuzzer has them: drawn, written as text, read back and evaluated.
+
+Nothing here, nor in ``reading`` and ``meaning``, comes from the compile half, so that a mistake in its
+parser, its types or its arithmetic isn't repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**")
+FUNCTIONS = {
+    "sqrt": 1, "abs": 1, "sign": 1, "floor": 1, "exp": 1, "log": 1, "tanh": 1,
+    "min": 2, "max": 2, "where": 3, "clip": 3,
+}  # fmt: skip
+"""The functions of the language and how many arguments each takes, as docs/language.md lists them."""
+
+CONDITIONS = frozenset({*COMPARISONS, "and", "or", "not"})
+"""Operations that give a condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An operation on ``args``. ``op`` is "number" or "name", and ``text`` how it is spelt; or "neg", an
+    operator, "and", "or", "not", or a function. ``a if c else b`` is ``where``."""
+
+    op: str
+    args: tuple[Term, ...] = ()
+    text: str = ""
+
+
+def number(text: str) -> Term:
+    """A literal, as it is spelt."""
+    return Term("number", text=text)
+
+
+def name(text: str) -> Term:
+    """A name."""
+    return Term("name", text=text)
+
+
+def call(op: str, *args: Term) -> Term:
+    """An operation."""
+    return Term(op, args)
+
+
+def walk(term: Term) -> Iterator[Term]:
+    """``term`` and everything in it, operands first."""
+    for arg in term.args:
+        yield from walk(arg)
+    yield term
+
+
+def names_in(term: Term) -> set[str]:
+    """Every name that ``term`` reads."""
+    return {part.text for part in walk(term) if part.op == "name"}

@@ -1,0 +1,181 @@
+"""All faults of a kernel's text: each expression's, and those of buffers, rows, loops, chunks and vectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from solvergen.verify.mutations import c_expressions as expressions
+from solvergen.verify.mutations.c_expressions import Edit
+from solvergen.verify.mutations.c_tokens import Tokens
+from solvergen.verify.mutations.mutant import Mutant, at
+
+_BODY = ("sg_run", "sg_update")
+_KERNEL = ("sg_kernel", "sg_head")
+_VECTORS = ("sg_load", "sg_store")
+_CONVERSIONS = ("sg_to_bf16", "sg_from_bf16", "sg_to_f16", "sg_from_f16", "sg_widen", "sg_narrow")
+# They say how bits and pointers are named in C and in CUDA, and compute nothing.
+_LEFT_ALONE = ("sg_bits", "sg_from_bits", "sg_bits32", "sg_from_bits32", "sg_global", "sg_round_param")
+
+Source = Callable[[Tokens, int], Iterator[Edit]]
+MakeEdit = Callable[[str, int, int, str], Mutant]
+
+_ANYWHERE: tuple[Source, ...] = (
+    expressions.operators,
+    expressions.numbers,
+    expressions.operands,
+    expressions.branches,
+)
+_IN_UPDATE = (expressions.grouping, expressions.contraction, expressions.flush, expressions.neighbours)
+
+_LOAD = re.compile(r"= (sg_\w+_load\(.*\)|sg_lanes_\w+\[sg_k\]);")
+_STORE = re.compile(r"(sg_\w+_store|sg_store)\(.*\);|sg_lanes_\w+\[sg_k\] = \w+;")
+_ROW = re.compile(r"= (sg_row(?:\[\d+\]|\.\w+));")
+_VALUE = re.compile(r"const (?:sg_real|int) (\w+) = (.*);$")
+_CHANGED = re.compile(r"(\w+?)_(?:new|next)(?:_\d+)?$")
+
+_RULES: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
+    # Kind, what stands there, what a wrong compiler might have put there.
+    ("chunks", r" \+ (?:chunk->|sg_this\.)start\b", ""),
+    ("chunks", r"\b(?:chunk->|sg_this\.)start\b", r"(\g<0> + 1)"),
+    ("chunks", r"\b(?:chunk->|sg_this\.)count\b", r"(\g<0> - 1)"),
+    ("chunks", r"\b(?:chunk->|sg_this\.)count\b", r"(\g<0> + 1)"),
+    ("chunks", r"\b(?:chunk->|sg_this\.)tensor\b", r"(\g<0> > 0 ? \g<0> - 1 : 0)"),
+    ("chunks", r"= first_chunk;", "= first_chunk + 1;"),
+    ("chunks", r"= blockIdx\.x;", "= 0;"),
+    ("bounds", r"\+= (?:gridDim|blockDim)\.x\b", "+= 1"),
+    ("bounds", r"= threadIdx\.x;", "= 0;"),
+    ("bounds", r"\? sg_head : sg_count;", "? sg_head : 0;"),
+    ("lanes", r"\b(words?)\.x\b", r"\1.y"),
+    ("lanes", r"\b(words?)\.y\b", r"\1.x"),
+    ("lanes", r"\b(words?)\.z\b", r"\1.w"),
+    ("lanes", r"\b(words?)\.w\b", r"\1.z"),
+    ("lanes", r"(make_\w+)\(([^,()]*), ([^,()]*)", r"\1(\3, \2"),
+    ("lanes", r"\b(low|high)(?=\);)", lambda m: "high" if m.group(1) == "low" else "low"),
+    ("option", r"(?m)^#if (SG_OPTION_\w+)$", r"#if !\1"),
+)
+
+
+def faults_in_kernel(text: str, file: str) -> list[Mutant]:
+    """Every fault of the kernel ``text``, in the order of the text; ``file`` is kernel.c or kernel.cu.
+
+    Inside the language's own functions, such as ``exp``, values aren't contracted or regrouped one by one: in
+    a term of a thousandth of the result that changes one result in thousands, and compilers do it everywhere
+    or nowhere ("flags").
+    """
+    tokens = Tokens(text)
+    faults = (*_by_token(tokens, file), *_by_line(tokens, file), *_by_rule(text, file))
+    found = {(*mutant.key, mutant.start): mutant for mutant in faults}
+    return sorted(found.values(), key=lambda m: (m.start, m.kind, m.after))
+
+
+def _by_token(tokens: Tokens, file: str) -> Iterator[Mutant]:
+    for i, token in enumerate(tokens):
+        function = token.function
+        if not function.startswith("sg_") or function in _LEFT_ALONE:
+            continue
+        sources: tuple[Source, ...] = _ANYWHERE
+        if function in _BODY:
+            sources += _IN_UPDATE
+        if function not in (*_KERNEL, *_VECTORS, *_CONVERSIONS):
+            sources += (expressions.calls,)
+        edits: list[Edit] = [edit for source in sources for edit in source(tokens, i)]
+        line = _line(tokens.text, token.start)
+        for edit in edits:
+            yield expressions.mutant(tokens, file, _kind(edit[0], function, line), edit)
+
+
+def _kind(kind: str, function: str, line: str) -> str:
+    """What a fault is called where it stands."""
+    if function in _VECTORS:
+        return "lanes"
+    if function in _CONVERSIONS:
+        return "conversion"
+    if function in _KERNEL:
+        if re.search(r"buffers\[|sg_buffers, \d", line):
+            return "chunks" if kind != "constant" else "buffer"
+        if "sg_values[" in line:
+            return "row"
+        return "chunks" if re.search(r"chunks?\b|tensor|start", line) else "bounds"
+    if function not in _BODY:
+        return "functions"
+    if line.lstrip().startswith("for (") or "sg_first" in line:
+        return "bounds"
+    return "row" if _ROW.search(line) else kind
+
+
+def _by_line(tokens: Tokens, file: str) -> Iterator[Mutant]:
+    """Faults of the lines of the update: values, loads, stores, buffers, scalars."""
+    text = tokens.text
+    body = [token for token in tokens if token.function in _BODY]
+    start, end = text.rfind("\n", 0, body[0].start) + 1, body[-1].end
+    names = _declared(text[start:end])
+    always = [name for name in names if not names[name]]
+    pointers = list(dict.fromkeys(re.findall(r"\bsg_(?!lanes_)\w+_at\b", text[:end])))
+    lanes = list(dict.fromkeys(re.findall(r"\bsg_lanes_\w+\b", text[start:end])))
+    position = start
+    for line in text[start:end].splitlines(keepends=True):
+        code = line.partition("//")[0]
+
+        def edit(kind: str, first: int, last: int, after: str, here: int = position) -> Mutant:
+            return at(text, file, kind, here + first, here + last, after)
+
+        load, store = _LOAD.search(code), _STORE.search(code)
+        row, value = _ROW.search(code), _VALUE.search(code)
+        if load is not None:
+            yield edit("load", *load.span(1), "(sg_real)0.0")
+        elif row is not None:
+            yield edit("float32 scalar", *row.span(1), f"(float){row.group(1)}")
+        elif store is not None:
+            yield edit("store", *store.span(), ";")
+            yield from _stale(edit, code, store.span(), always, "store")
+        elif value is not None and value.group(1) in names:
+            known = always[: always.index(value.group(1))] if value.group(1) in always else always
+            yield from _stale(edit, code, value.span(2), known, "variable")
+        elif re.search(r"\bsg_load\(.*\);", code):
+            yield edit("load", len(code) - len(code.lstrip()), len(code.rstrip()), ";")
+        for family in (pointers, lanes):
+            for match in re.finditer(r"\bsg_\w+\b", code):
+                if match.group() in family and "sg_real sg_lanes" not in code and "restrict" not in code:
+                    other = family[family.index(match.group()) - 1]
+                    yield edit("buffer", *match.span(), other)
+        position += len(line)
+
+
+def _stale(edit: MakeEdit, code: str, span: tuple[int, int], known: list[str], kind: str) -> Iterator[Mutant]:
+    """Each value in a part of a line exchanged for the one declared before it, and for its old one."""
+    for match in re.finditer(r"\b[A-Za-z_]\w*\b", code[span[0] : span[1]]):
+        name = match.group()
+        if name.startswith("sg_") or name not in known:
+            continue
+        first, last = span[0] + match.start(), span[0] + match.end()
+        others = {known[known.index(name) - 1]}
+        old = _CHANGED.fullmatch(name)
+        if old is not None and old.group(1) in known:
+            others.add(old.group(1))
+        for other in sorted(others - {name}):
+            yield edit(kind, first, last, other)
+
+
+def _declared(body: str) -> dict[str, bool]:
+    """The values that the update declares, in order, and whether an option guards them."""
+    names: dict[str, bool] = {}
+    depth = 0
+    for line in body.splitlines():
+        depth += line.startswith("#if") - line.startswith("#endif")
+        match = re.search(r"const (?:sg_real|int) (\w+) =", line)
+        if match is not None and not match.group(1).startswith("sg_"):
+            names[match.group(1)] = depth > 0
+    return names
+
+
+def _by_rule(text: str, file: str) -> Iterator[Mutant]:
+    for kind, pattern, after in _RULES:
+        for match in re.finditer(pattern, text):
+            changed = after(match) if callable(after) else match.expand(after)
+            yield at(text, file, kind, match.start(), match.end(), changed)
+
+
+def _line(text: str, position: int) -> str:
+    end = text.find("\n", position)
+    return text[text.rfind("\n", 0, position) + 1 : len(text) if end < 0 else end]

@@ -1,0 +1,108 @@
+"""Runs each trial in a process of its own, a fork of this one: a mutant may crash, hang or write anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+Beat = Callable[[], None]
+"""Tells the parent that a trial is alive."""
+
+
+def each_isolated(
+    work: Callable[[T, Beat], Any], items: Sequence[T], *, jobs: int, patience: float
+) -> Iterator[tuple[T, Any, str]]:
+    """``work(item, beat)`` for every item, ``jobs`` at once: the item, its result as JSON has it, and "".
+
+    A trial that crashes, or shows no life for ``patience`` seconds, has the result None and the reason in
+    words. Results come in the order in which they are ready. The calling process must have one thread.
+    """
+    waiting = list(reversed(items))
+    running: dict[int, _Trial[T]] = {}
+    with selectors.DefaultSelector() as selector:
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    trial = _Trial(work, waiting.pop())
+                    running[trial.pipe] = trial
+                    selector.register(trial.pipe, selectors.EVENT_READ)
+                for key, _ in selector.select(timeout=0.5):
+                    running[key.fd].read()
+                for trial in list(running.values()):
+                    if time.monotonic() - trial.alive > patience:
+                        trial.kill()
+                    if trial.closed:
+                        selector.unregister(trial.pipe)
+                        del running[trial.pipe]
+                        yield trial.item, *trial.result()
+        finally:
+            for trial in running.values():
+                trial.kill()
+                trial.result()
+
+
+class _Trial(Generic[T]):
+    """One item being worked on. Its pipe carries a dot for each sign of life, and then the result."""
+
+    def __init__(self, work: Callable[[T, Beat], Any], item: T) -> None:
+        self.item = item
+        self.alive = time.monotonic()
+        self.closed = False
+        self._killed = False
+        self._said = b""
+        self.pipe, writing = os.pipe()
+        self._process = os.fork()
+        if self._process == 0:
+            _child(work, item, writing)
+        os.close(writing)
+
+    def read(self) -> None:
+        """Take what the process has written."""
+        piece = os.read(self.pipe, 1 << 16)
+        self.alive = time.monotonic()
+        self._said += piece
+        self.closed = not piece
+
+    def kill(self) -> None:
+        """End the process, and the compilers that it started."""
+        self._killed = self.closed = True
+        os.killpg(self._process, signal.SIGKILL)
+
+    def result(self) -> tuple[Any, str]:
+        """The result and "", or None and the reason why there is none."""
+        os.close(self.pipe)
+        _, status = os.waitpid(self._process, 0)
+        said = self._said.lstrip(b".")
+        if self._killed:
+            return None, "never ends"
+        if os.WIFSIGNALED(status):
+            return None, f"crashes ({signal.Signals(os.WTERMSIG(status)).name})"
+        if not said:
+            return None, f"ends the process (status {os.waitstatus_to_exitcode(status)})"
+        return json.loads(said), ""
+
+
+def _child(work: Callable[[T, Beat], Any], item: T, pipe: int) -> None:
+    """The process of a trial. Doesn't return."""
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 2)  # sanitizers and allocators say what a mutant broke
+        result = work(item, lambda: _say(pipe, b"."))
+        _say(pipe, json.dumps(result).encode())
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _say(pipe: int, what: bytes) -> None:
+    while what:
+        what = what[os.write(pipe, what) :]

@@ -1,0 +1,166 @@
+"""Faults of the tables that the runtime hands to a kernel: chunks, pointers, rows, scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solvergen.runtime.arrays import HostArray
+from solvergen.verify.mutations.patching import put, put_around
+
+Change = Callable[[HostArray], HostArray]
+Tell = Callable[[], None]
+"""Called when a table is really another than it was."""
+
+
+@dataclass(frozen=True)
+class TableFault:
+    """``table``: chunks, pointers, rows or scalars. ``what`` is wrong. ``apply`` makes it so here."""
+
+    table: str
+    what: str
+    apply: Callable[[Tell], None]
+
+
+def _on(part: HostArray, amount: int, where: Any = True) -> None:
+    """Add to a part of a table, in place."""
+    part[...] = np.where(where, part + amount, part)
+
+
+def _short(chunks: HostArray) -> HostArray:
+    _on(chunks["count"][-1:], -1)
+    return chunks
+
+
+def _late(chunks: HostArray) -> HostArray:
+    _on(chunks["start"], 1)
+    return chunks
+
+
+def _overlapping(chunks: HostArray) -> HostArray:
+    later = chunks["start"] > 0
+    _on(chunks["start"], -1, later)
+    _on(chunks["count"], 1, later)
+    return chunks
+
+
+def _of_others(chunks: HostArray) -> HostArray:
+    chunks["tensor"] = chunks["tensor"].max(initial=0) - chunks["tensor"]
+    return chunks
+
+
+def _twice(chunks: HostArray) -> HostArray:
+    return np.concatenate([chunks, chunks[-1:]])
+
+
+def _gradients_of_others(pointers: HostArray) -> HostArray:
+    pointers[:, 1] = np.roll(pointers[:, 1], 1)
+    return pointers
+
+
+def _states_exchanged(pointers: HostArray) -> HostArray:
+    pointers[:, 2:] = np.roll(pointers[:, 2:], 1, axis=1)
+    return pointers
+
+
+def _parameters_moved(pointers: HostArray) -> HostArray:
+    _on(pointers[:, 0], 4)
+    return pointers
+
+
+_CHUNKS: tuple[tuple[str, Change], ...] = (
+    ("the last is one element short", _short),
+    ("all begin one element late", _late),
+    ("they overlap by one element", _overlapping),
+    ("they belong to other tensors", _of_others),
+    ("one is missing", lambda chunks: chunks[:-1]),
+    ("one is there twice", _twice),
+)
+_POINTERS: tuple[tuple[str, Change], ...] = (
+    ("gradients of other tensors", _gradients_of_others),
+    ("states exchanged", _states_exchanged),
+    ("parameters four bytes on", _parameters_moved),
+)
+_ROWS: tuple[tuple[str, Change], ...] = (
+    ("the first row for all", np.zeros_like),
+    ("the row of another tensor", lambda rows: np.roll(rows, 1)),
+)
+_SCALARS: tuple[tuple[str, Change], ...] = (
+    ("rounded to float32", lambda table: np.ascontiguousarray(table.astype(np.float32).astype(table.dtype))),
+    ("one column on", lambda table: np.roll(table, 1, axis=1)),
+    ("one row on", lambda table: np.roll(table, 1, axis=0)),
+)
+
+
+def _cpu_chunks(change: Change) -> None:
+    from solvergen.runtime.backends import cpu
+
+    put_around(cpu, "chunk_table", change)
+
+
+def _cpu_launch(what: str, change: Change) -> None:
+    from solvergen.runtime.backends.cpu import CpuLauncher
+
+    right = CpuLauncher.launch
+
+    def launch(self: CpuLauncher, table: HostArray, rows: HostArray) -> None:
+        if what == "pointers":
+            self._pointers[...] = change(self._pointers)
+        right(
+            self,
+            change(table) if what == "scalars" else table,
+            change(rows) if what == "rows" else rows,
+        )
+
+    put(CpuLauncher, "launch", launch)
+
+
+def _cuda_chunks(change: Change) -> None:
+    from solvergen.runtime.cuda import launch
+
+    put_around(launch, "chunks_of", change)
+
+
+def _cuda_launch(what: str, change: Change) -> None:
+    from solvergen.runtime.cuda.launch import _Part
+
+    right = _Part.launch
+
+    def launch(self: _Part, pointers: HostArray, table: HostArray, rows: HostArray) -> None:
+        right(
+            self,
+            change(pointers) if what == "pointers" else pointers,
+            change(table) if what == "scalars" else table,
+            change(rows) if what == "rows" else rows,
+        )
+
+    put(_Part, "launch", launch)
+
+
+def _faults(
+    chunks: Callable[[Change], None], launch: Callable[[str, Change], None]
+) -> tuple[TableFault, ...]:
+    def fault(table: str, what: str, change: Change) -> TableFault:
+        def apply(tell: Tell) -> None:
+            def changed(right: HostArray) -> HostArray:
+                wrong = change(right.copy())
+                if wrong.tobytes() != right.tobytes():
+                    tell()
+                return wrong
+
+            if table == "chunks":
+                chunks(changed)
+            else:
+                launch(table, changed)
+
+        return TableFault(table, what, apply)
+
+    named = {"chunks": _CHUNKS, "pointers": _POINTERS, "rows": _ROWS, "scalars": _SCALARS}
+    return tuple(fault(table, what, change) for table, faults in named.items() for what, change in faults)
+
+
+ON_CPU = _faults(_cpu_chunks, _cpu_launch)
+ON_CUDA = _faults(_cuda_chunks, _cuda_launch)

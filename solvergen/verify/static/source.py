@@ -1,0 +1,95 @@
+"""The CUDA text behind an instruction: its line, its equation, and whether float64 belongs there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from solvergen.runtime.ptx.module import Place
+
+_EQUATION = re.compile(r"^\s*// (.+?) {2,}(\S+:\d+)\s*$")
+_WIDE = re.compile(r"^SG_FUNCTION double (\w+)\(")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a kernel's text and, where one stands above it, the equation that it is part of."""
+
+    file: str
+    number: int
+    text: str
+    equation: str = ""
+
+    def __str__(self) -> str:
+        parts = [f"{self.file}:{self.number}: {self.text.strip()}"]
+        return "\n".join([*parts, *([f"equation {self.equation}"] if self.equation else [])])
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a kernel: ``kernel.cu``, or ``kernel.c``."""
+
+    text: str
+    name: str = "kernel.cu"
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """Its lines; the first is at index 0."""
+        return tuple(self.text.split("\n"))
+
+    def at(self, place: Place) -> Line | None:
+        """The line of an instruction: of the call that stands under an equation, if one does.
+
+        None where the compiler says of none.
+        """
+        for number in (place.source, *place.calls):
+            if self._equation(number):
+                return self.line(number)
+        return self.line(place.source)
+
+    def line(self, number: int) -> Line | None:
+        """The line of that number, from 1; None if there is none."""
+        if not 0 < number <= len(self.lines):
+            return None
+        return Line(self.name, number, self.lines[number - 1], self._equation(number))
+
+    def has_float64(self, place: Place, *, conversion: bool) -> bool:
+        """Whether the language computes in float64 where an instruction comes from.
+
+        That is within the functions that are sequences of float64 operations (exp, log, tanh, powers); a
+        ``conversion`` may stand where one is called. Where the compiler says of no line, only whether the
+        text has such functions is known.
+        """
+        known = [n for n in (place.source, *place.calls) if 0 < n <= len(self.lines)]
+        if not place.source:
+            return bool(self._wide)
+        if any(number in self._wide for number in known):
+            return True
+        return conversion and any("(double)" in self.lines[number - 1] for number in known)
+
+    @cached_property
+    def _wide(self) -> frozenset[int]:
+        """The lines of functions of float64."""
+        found: set[int] = set()
+        inside = False
+        for number, line in enumerate(self.lines, start=1):
+            one_line = _WIDE.match(line)
+            inside = inside or one_line is not None
+            if inside:
+                found.add(number)
+            if line.startswith("}") or (one_line and line.rstrip().endswith("}")):
+                inside = False
+        return frozenset(found)
+
+    def _equation(self, number: int) -> str:
+        """The comment above a line, with nothing but its own statement between; empty if there is none."""
+        if not 0 < number <= len(self.lines):
+            return ""
+        for line in reversed(self.lines[:number]):
+            match = _EQUATION.match(line)
+            if match:
+                return f"{match[1]}  ({match[2]})"
+            if not line.strip() or line.startswith(("}", "SG_FUNCTION", "template")):
+                return ""
+        return ""

@@ -1,0 +1,132 @@
+"""Races: the marks of a few bits find what a log of every access would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from solvergen.runtime.ptx.machine.clock import WARP, Clock
+from solvergen.runtime.ptx.machine.faults import Violation
+from solvergen.runtime.ptx.machine.marks import mark_of
+from solvergen.runtime.ptx.machine.memory import Access, Kind, Memory
+from solvergen.runtime.ptx.machine.regions import Region, Regions
+from solvergen.runtime.ptx.module import Instruction, Place
+
+BLOCKS, THREADS = 2, 2 * WARP
+BASE = 4096
+KINDS: tuple[Kind, ...] = ("read", "write", "strong read", "strong write", "atomic")
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Some threads, each with the word that it touches, do the same at the same time."""
+
+    kind: Kind
+    places: tuple[tuple[int, int], ...]
+    wide: bool
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """All threads of a block, or of a warp of it, meet."""
+
+    block: int
+    warp: int | None
+
+
+# Threads 0 and 1 share a warp, 33 is in another of their block, 64 and 97 are in another block.
+threads = st.sampled_from([0, 1, 33, 64, 65, 97])
+touches = st.builds(
+    Touch,
+    st.sampled_from(KINDS),
+    st.lists(
+        st.tuples(threads, st.integers(0, 3)), min_size=1, max_size=4, unique_by=lambda pair: pair[0]
+    ).map(tuple),
+    st.booleans(),
+)
+barriers = st.builds(Barrier, st.integers(0, BLOCKS - 1), st.sampled_from([None, 0, 1]))
+
+
+def writes(kind: Kind) -> bool:
+    return kind in ("write", "strong write", "atomic")
+
+
+def strong(kind: Kind) -> bool:
+    return kind not in ("read", "write")
+
+
+def races(history: list[Touch | Barrier]) -> bool:
+    """By the definition: two accesses of different threads to one word, one of them a write, not both strong,
+    with no barrier between that both threads took part in."""
+    log: list[tuple[int, int, int, Kind]] = []  # time, thread, word, kind
+    met: list[tuple[int, int, int | None]] = []
+    for time, event in enumerate(history):
+        if isinstance(event, Barrier):
+            met.append((time, event.block, event.warp))
+            continue
+        for thread, word in event.places:
+            for part in (2 * word, 2 * word + 1) if event.wide else (2 * word,):
+                for before, other, there, kind in log:
+                    if there != part or other == thread or not (writes(kind) or writes(event.kind)):
+                        continue
+                    if strong(kind) and strong(event.kind):
+                        continue
+                    same_block = other // THREADS == thread // THREADS
+                    same_warp = same_block and other % THREADS // WARP == thread % THREADS // WARP
+                    ordered = any(
+                        before < moment < time
+                        and same_block
+                        and block == thread // THREADS
+                        and (warp is None or (same_warp and warp == thread % THREADS // WARP))
+                        for moment, block, warp in met
+                    )
+                    if not ordered:
+                        return True
+                log.append((time, thread, part, event.kind))
+    return False
+
+
+def found(history: list[Touch | Barrier]) -> bool:
+    clock = Clock(BLOCKS, THREADS)
+    memory = Memory(Regions([Region("x", BASE, 64)]), granule=4, kinds=KINDS, clock=clock, initialised=True)
+    instruction = Instruction("ld", (), (), None, Place(1, "ld"))
+    for event in history:
+        if isinstance(event, Barrier):
+            if event.warp is None:
+                clock.block_barrier(np.array([event.block]))
+            else:
+                clock.warp_barrier(np.array([event.block * 2 + event.warp]))
+            continue
+        numbers = np.array([thread for thread, _ in event.places])
+        addresses = np.array([BASE + 8 * word for _, word in event.places])
+        access = Access(instruction, np.dtype("u4"), 2 if event.wide else 1, event.kind)
+        try:
+            if writes(event.kind):
+                memory.store(access, addresses, None, mark_of(numbers), (np.zeros(1, "u4"),) * access.count)
+            else:
+                memory.load(access, addresses, None, mark_of(numbers))
+        except Violation as violation:
+            return violation.other is not None
+    return False
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(st.one_of(touches, touches, touches, barriers), max_size=8))
+def test_marks_find_just_the_races_that_there_are(history: list[Touch | Barrier]) -> None:
+    assert found(history) == races(history)
+
+
+def test_a_barrier_of_one_warp_says_nothing_about_another() -> None:
+    history: list[Touch | Barrier] = [
+        Touch("read", ((0, 0), (1, 0)), False),
+        Touch("read", ((33, 0),), False),
+        Barrier(0, 0),
+        Touch("write", ((0, 0),), False),
+    ]
+    assert races(history)
+    assert found(history)
+    assert not found([history[0], *history[2:]])
+    assert not found([*history[:2], Barrier(0, None), history[3]])
