@@ -59,6 +59,15 @@ class Adam(Optimizer):
         - With maximize, the gradient is negated before weight decay is added, so that decay still
           shrinks.
 
+    Counterparts:
+        torch.optim.Adam: beta1 is betas[0], beta2 is betas[1].
+        keras.optimizers.Adam: lr is learning_rate, beta1 is beta_1, beta2 is beta_2, eps is epsilon.
+            Without maximize. Its epsilon (1e-7) is added before the bias correction, as in caffe_adam,
+            and its weight decay is decoupled.
+        optax.adam: lr is learning_rate, beta1 is b1, beta2 is b2. Without weight_decay, amsgrad,
+            maximize. Keep eps_root at 0; for weight decay chain optax.add_decayed_weights before it;
+            optax.amsgrad takes the maximum of corrected moments.
+
     References:
         Kingma, D. P.; Ba, J. Adam: A Method for Stochastic Optimization (2015). arXiv:1412.6980.
         Reddi, S. J.; Kale, S.; Kumar, S. On the Convergence of Adam and Beyond (2018). arXiv:1904.09237.

@@ -284,30 +284,30 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real max_exp_avg_sq = sg_lanes_max_exp_avg_sq[sg_k];
 #endif
 
-        // g = where(maximize, -grad, grad)      specs/adam.yaml:36
+        // g = where(maximize, -grad, grad)      specs/adam.yaml:45
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
-        // g = where(weight_decay != 0, g + weight_decay*param, g)      specs/adam.yaml:37
+        // g = where(weight_decay != 0, g + weight_decay*param, g)      specs/adam.yaml:46
         const sg_real g_next = weight_decay_differs_from_zero != (sg_real)0.0 ? g + weight_decay * param : g;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/adam.yaml:38
+        // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/adam.yaml:47
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g_next;
-        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/adam.yaml:39
+        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/adam.yaml:48
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (g_next * g_next);
-        // max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq)      specs/adam.yaml:41
+        // max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq)      specs/adam.yaml:50
 #if SG_OPTION_amsgrad
         const sg_real max_exp_avg_sq_new = sg_max(max_exp_avg_sq, exp_avg_sq_new);
 #endif
-        // denom = sqrt(where(amsgrad, max_exp_avg_sq, exp_avg_sq))/sqrt(1 - beta2**t) + eps      specs/adam.yaml:42
+        // denom = sqrt(where(amsgrad, max_exp_avg_sq, exp_avg_sq))/sqrt(1 - beta2**t) + eps      specs/adam.yaml:51
 #if SG_OPTION_amsgrad
         const sg_real max_exp_avg_sq_or_exp_avg_sq = max_exp_avg_sq_new;
 #else
         const sg_real max_exp_avg_sq_or_exp_avg_sq = exp_avg_sq_new;
 #endif
         const sg_real denom = sg_sqrt(max_exp_avg_sq_or_exp_avg_sq) / sqrt_one_minus_beta2_pow_t + eps;
-        // param = param - lr/(1 - beta1**t)*(exp_avg/denom)      specs/adam.yaml:43
+        // param = param - lr/(1 - beta1**t)*(exp_avg/denom)      specs/adam.yaml:52
         const sg_real param_new = sg_round_param(param - lr_over_one_minus_beta1_pow_t * (exp_avg_new / denom));
 
         sg_lanes_param[sg_k] = param_new;

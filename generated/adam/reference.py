@@ -40,12 +40,12 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    g = -grad if maximize else grad  # specs/adam.yaml:36
-    g = g + weight_decay * param if weight_decay != 0 else g  # specs/adam.yaml:37
-    exp_avg = beta1 * exp_avg + (1 - beta1) * g  # specs/adam.yaml:38
-    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * power(g, 2)  # specs/adam.yaml:39
+    g = -grad if maximize else grad  # specs/adam.yaml:45
+    g = g + weight_decay * param if weight_decay != 0 else g  # specs/adam.yaml:46
+    exp_avg = beta1 * exp_avg + (1 - beta1) * g  # specs/adam.yaml:47
+    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * power(g, 2)  # specs/adam.yaml:48
     if amsgrad:
-        max_exp_avg_sq = maximum(max_exp_avg_sq, exp_avg_sq)  # specs/adam.yaml:41
-    denom = sqrt(max_exp_avg_sq if amsgrad else exp_avg_sq) / sqrt(1 - power(beta2, t)) + eps  # specs/adam.yaml:42
-    param = rounded(param - divide(lr, 1 - power(beta1, t)) * (exp_avg / denom))  # specs/adam.yaml:43
+        max_exp_avg_sq = maximum(max_exp_avg_sq, exp_avg_sq)  # specs/adam.yaml:50
+    denom = sqrt(max_exp_avg_sq if amsgrad else exp_avg_sq) / sqrt(1 - power(beta2, t)) + eps  # specs/adam.yaml:51
+    param = rounded(param - divide(lr, 1 - power(beta1, t)) * (exp_avg / denom))  # specs/adam.yaml:52
     return param, exp_avg, exp_avg_sq, max_exp_avg_sq

@@ -45,6 +45,12 @@ class Lion(Optimizer):
           own.
         - sign is 0 at 0, so that an element without gradient and momentum doesn't move.
 
+    Counterparts:
+        optax.lion: lr is learning_rate, beta1 is b1, beta2 is b2. Its weight decay is 1e-3 unless given.
+        keras.optimizers.Lion: lr is learning_rate, beta1 is beta_1, beta2 is beta_2. Its learning rate is
+            1e-3 unless given.
+        timm.optim.Lion: beta1 is betas[0], beta2 is betas[1].
+
     References:
         Chen, X. and others. Symbolic Discovery of Optimization Algorithms (2023). arXiv:2302.06675.
     """

@@ -169,11 +169,11 @@ static __attribute__((noinline)) void sg_run(
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
 
-        // direction = sign(beta1*exp_avg + (1 - beta1)*grad)      specs/lion.yaml:25
+        // direction = sign(beta1*exp_avg + (1 - beta1)*grad)      specs/lion.yaml:31
         const sg_real direction = sg_sign(beta1 * exp_avg + one_minus_beta1 * grad);
-        // exp_avg = beta2*exp_avg + (1 - beta2)*grad      specs/lion.yaml:26
+        // exp_avg = beta2*exp_avg + (1 - beta2)*grad      specs/lion.yaml:32
         const sg_real exp_avg_new = beta2 * exp_avg + one_minus_beta2 * grad;
-        // param = param - lr*(direction + weight_decay*param)      specs/lion.yaml:27
+        // param = param - lr*(direction + weight_decay*param)      specs/lion.yaml:33
         const sg_real param_new = sg_round_param(param - lr * (direction + weight_decay * param));
 
         sg_param_store(sg_param_at, sg_i, param_new);

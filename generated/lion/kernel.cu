@@ -262,11 +262,11 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real grad = sg_lanes_grad[sg_k];
         const sg_real exp_avg = sg_lanes_exp_avg[sg_k];
 
-        // direction = sign(beta1*exp_avg + (1 - beta1)*grad)      specs/lion.yaml:25
+        // direction = sign(beta1*exp_avg + (1 - beta1)*grad)      specs/lion.yaml:31
         const sg_real direction = sg_sign(beta1 * exp_avg + one_minus_beta1 * grad);
-        // exp_avg = beta2*exp_avg + (1 - beta2)*grad      specs/lion.yaml:26
+        // exp_avg = beta2*exp_avg + (1 - beta2)*grad      specs/lion.yaml:32
         const sg_real exp_avg_new = beta2 * exp_avg + one_minus_beta2 * grad;
-        // param = param - lr*(direction + weight_decay*param)      specs/lion.yaml:27
+        // param = param - lr*(direction + weight_decay*param)      specs/lion.yaml:33
         const sg_real param_new = sg_round_param(param - lr * (direction + weight_decay * param));
 
         sg_lanes_param[sg_k] = param_new;

@@ -31,7 +31,7 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    direction = sign(beta1 * exp_avg + (1 - beta1) * grad)  # specs/lion.yaml:25
-    exp_avg = beta2 * exp_avg + (1 - beta2) * grad  # specs/lion.yaml:26
-    param = rounded(param - lr * (direction + weight_decay * param))  # specs/lion.yaml:27
+    direction = sign(beta1 * exp_avg + (1 - beta1) * grad)  # specs/lion.yaml:31
+    exp_avg = beta2 * exp_avg + (1 - beta2) * grad  # specs/lion.yaml:32
+    param = rounded(param - lr * (direction + weight_decay * param))  # specs/lion.yaml:33
     return param, exp_avg

@@ -52,6 +52,13 @@ class SGD(Optimizer):
         - With maximize, the gradient is negated before weight decay is added, so that decay still
           shrinks.
 
+    Counterparts:
+        torch.optim.SGD: the same names.
+        keras.optimizers.SGD: lr is learning_rate. Without dampening, maximize. Its learning rate stands
+            inside the momentum, as in caffe_sgd and caffe_nesterov, and its weight decay is decoupled.
+        optax.sgd: lr is learning_rate. Without dampening, weight_decay, maximize. Without momentum, pass
+            None; for weight decay chain optax.add_decayed_weights before it.
+
     References:
         Robbins, H.; Monro, S. A Stochastic Approximation Method (1951). doi:10.1214/aoms/1177729586.
         Sutskever, I.; Martens, J.; Dahl, G.; Hinton, G. On the importance of initialization and momentum

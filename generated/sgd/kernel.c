@@ -175,19 +175,19 @@ static __attribute__((noinline)) void sg_run(
         const sg_real momentum_buffer = sg_state_load(sg_momentum_buffer_at, sg_i);
 #endif
 
-        // g = where(maximize, -grad, grad)      specs/sgd.yaml:43
+        // g = where(maximize, -grad, grad)      specs/sgd.yaml:50
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
-        // g = where(weight_decay != 0, g + weight_decay*param, g)      specs/sgd.yaml:44
+        // g = where(weight_decay != 0, g + weight_decay*param, g)      specs/sgd.yaml:51
         const sg_real g_next = weight_decay_differs_from_zero != (sg_real)0.0 ? g + weight_decay * param : g;
-        // momentum_buffer = where(t == 1 or momentum == 0, g, momentum*momentum_buffer + (1 - dampening)*g)      specs/sgd.yaml:47
+        // momentum_buffer = where(t == 1 or momentum == 0, g, momentum*momentum_buffer + (1 - dampening)*g)      specs/sgd.yaml:54
 #if SG_OPTION_use_momentum
         const sg_real momentum_buffer_new = t_equals_one_or_momentum_equals_zero != (sg_real)0.0 ? g_next : momentum * momentum_buffer + one_minus_dampening * g_next;
 #endif
-        // g = where(nesterov, g + momentum*momentum_buffer, momentum_buffer)      specs/sgd.yaml:48
+        // g = where(nesterov, g + momentum*momentum_buffer, momentum_buffer)      specs/sgd.yaml:55
 #if SG_OPTION_use_momentum && SG_OPTION_nesterov
         const sg_real g_next_2 = g_next + momentum * momentum_buffer_new;
 #elif SG_OPTION_use_momentum && !SG_OPTION_nesterov
@@ -195,7 +195,7 @@ static __attribute__((noinline)) void sg_run(
 #else
         const sg_real g_next_2 = g_next;
 #endif
-        // param = param - lr*g      specs/sgd.yaml:49
+        // param = param - lr*g      specs/sgd.yaml:56
         const sg_real param_new = sg_round_param(param - lr * g_next_2);
 
         sg_param_store(sg_param_at, sg_i, param_new);

@@ -278,19 +278,19 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
         const sg_real momentum_buffer = sg_lanes_momentum_buffer[sg_k];
 #endif
 
-        // g = where(maximize, -grad, grad)      specs/sgd.yaml:43
+        // g = where(maximize, -grad, grad)      specs/sgd.yaml:50
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
-        // g = where(weight_decay != 0, g + weight_decay*param, g)      specs/sgd.yaml:44
+        // g = where(weight_decay != 0, g + weight_decay*param, g)      specs/sgd.yaml:51
         const sg_real g_next = weight_decay_differs_from_zero != (sg_real)0.0 ? g + weight_decay * param : g;
-        // momentum_buffer = where(t == 1 or momentum == 0, g, momentum*momentum_buffer + (1 - dampening)*g)      specs/sgd.yaml:47
+        // momentum_buffer = where(t == 1 or momentum == 0, g, momentum*momentum_buffer + (1 - dampening)*g)      specs/sgd.yaml:54
 #if SG_OPTION_use_momentum
         const sg_real momentum_buffer_new = t_equals_one_or_momentum_equals_zero != (sg_real)0.0 ? g_next : momentum * momentum_buffer + one_minus_dampening * g_next;
 #endif
-        // g = where(nesterov, g + momentum*momentum_buffer, momentum_buffer)      specs/sgd.yaml:48
+        // g = where(nesterov, g + momentum*momentum_buffer, momentum_buffer)      specs/sgd.yaml:55
 #if SG_OPTION_use_momentum && SG_OPTION_nesterov
         const sg_real g_next_2 = g_next + momentum * momentum_buffer_new;
 #elif SG_OPTION_use_momentum && !SG_OPTION_nesterov
@@ -298,7 +298,7 @@ SG_FUNCTION void sg_update(const sg_chunk_buffers &sg_at, const sg_scalars &sg_r
 #else
         const sg_real g_next_2 = g_next;
 #endif
-        // param = param - lr*g      specs/sgd.yaml:49
+        // param = param - lr*g      specs/sgd.yaml:56
         const sg_real param_new = sg_round_param(param - lr * g_next_2);
 
         sg_lanes_param[sg_k] = param_new;

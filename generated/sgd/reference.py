@@ -34,10 +34,10 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    g = -grad if maximize else grad  # specs/sgd.yaml:43
-    g = g + weight_decay * param if weight_decay != 0 else g  # specs/sgd.yaml:44
+    g = -grad if maximize else grad  # specs/sgd.yaml:50
+    g = g + weight_decay * param if weight_decay != 0 else g  # specs/sgd.yaml:51
     if use_momentum:
-        momentum_buffer = g if t == 1 or momentum == 0 else momentum * momentum_buffer + (1 - dampening) * g  # specs/sgd.yaml:47
-        g = g + momentum * momentum_buffer if nesterov else momentum_buffer  # specs/sgd.yaml:48
-    param = rounded(param - lr * g)  # specs/sgd.yaml:49
+        momentum_buffer = g if t == 1 or momentum == 0 else momentum * momentum_buffer + (1 - dampening) * g  # specs/sgd.yaml:54
+        g = g + momentum * momentum_buffer if nesterov else momentum_buffer  # specs/sgd.yaml:55
+    param = rounded(param - lr * g)  # specs/sgd.yaml:56
     return param, momentum_buffer

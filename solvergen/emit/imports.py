@@ -17,3 +17,13 @@ def import_line(module: str, names: Iterable[str], aliases: Mapping[str, str]) -
     if len(line) <= 106:
         return line
     return "\n".join([f"from {module} import (", *(f"    {part}," for part in parts), ")"])
+
+
+def import_blocks(*blocks: Iterable[str]) -> tuple[str, ...]:
+    """Import lines in blocks (standard library, solvergen, the package itself) with an empty line between."""
+    lines: list[str] = []
+    for block in blocks:
+        there = [line for line in block if line]
+        if there:
+            lines += ["", *there] if lines else there
+    return tuple(lines)

@@ -40,7 +40,7 @@ class PackageContext:
 
     template: str
     optimizers: tuple[tuple[str, str, str], ...]
-    """(class, module, summary), sorted by class"""
+    """(class, module, summary), sorted by module"""
 
 
 def class_text(unit: Unit) -> str:
@@ -71,8 +71,7 @@ def package_text(units: Sequence[Unit]) -> str:
     """The package's ``__init__.py``, which imports an optimizer when it is first asked for."""
     template = "package/init.py.j2"
     optimizers = tuple(
-        sorted(
-            (u.spec.class_name, u.spec.name, in_docstring(" ".join(u.spec.summary.split()))) for u in units
-        )
+        (u.spec.class_name, u.spec.name, in_docstring(" ".join(u.spec.summary.split())))
+        for u in sorted(units, key=lambda unit: unit.spec.name)
     )
     return render(template, package=PackageContext(template, optimizers))
