@@ -31,7 +31,7 @@ def catalogue(paths: Paths) -> str:
 
 
 def _index(pairs: list[tuple[Spec, Summary]]) -> Iterator[str]:
-    yield "| | | state | moved | the same rule elsewhere |"
+    yield "| | | state | moved | counterparts |"
     yield "| --- | --- | --- | --- | --- |"
     for spec, summary in pairs:
         elsewhere = ", ".join(f"`{c.name}`" for c in spec.counterparts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from solvergen.emit.body import guarded_lines
 from solvergen.emit.identifiers import aliases
-from solvergen.emit.imports import import_line, import_lines
+from solvergen.emit.imports import import_blocks, import_line
 from solvergen.emit.number import python_number
 from solvergen.emit.prose import signature, string, tuple_text
 from solvergen.emit.python_printer import OF_THE_LIBRARY, PythonPrinter
@@ -62,7 +62,7 @@ def host_text(unit: Unit) -> str:
         _initial_state(unit, hyperparameters + options, printer, other[INITIAL]),
         _scalars(unit, hyperparameters + options, printer, other),
     )
-    imports = import_lines(
+    imports = import_blocks(
         (
             import_line("solvergen.runtime.definition", (INITIAL,), other),
             import_line("solvergen.runtime.scalars", printer.helpers, other),

@@ -19,10 +19,11 @@ def import_line(module: str, names: Iterable[str], aliases: Mapping[str, str]) -
     return "\n".join([f"from {module} import (", *(f"    {part}," for part in parts), ")"])
 
 
-def import_lines(*groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Import lines in their groups (standard library, solvergen, the package's own), a blank one between."""
+def import_blocks(*blocks: Iterable[str]) -> tuple[str, ...]:
+    """Import lines in blocks (standard library, solvergen, the package itself) with an empty line between."""
     lines: list[str] = []
-    for group in groups:
-        used = [line for line in group if line]
-        lines += ["", *used] if lines and used else used
+    for block in blocks:
+        there = [line for line in block if line]
+        if there:
+            lines += ["", *there] if lines else there
     return tuple(lines)

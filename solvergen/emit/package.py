@@ -40,9 +40,7 @@ class PackageContext:
 
     template: str
     optimizers: tuple[tuple[str, str, str], ...]
-    """(class, module, summary), sorted by class"""
-    by_module: tuple[tuple[str, str], ...]
-    """(class, module), sorted by module as import lines are"""
+    """(class, module, summary), sorted by module"""
 
 
 def class_text(unit: Unit) -> str:
@@ -73,9 +71,7 @@ def package_text(units: Sequence[Unit]) -> str:
     """The package's ``__init__.py``, which imports an optimizer when it is first asked for."""
     template = "package/init.py.j2"
     optimizers = tuple(
-        sorted(
-            (u.spec.class_name, u.spec.name, in_docstring(" ".join(u.spec.summary.split()))) for u in units
-        )
+        (u.spec.class_name, u.spec.name, in_docstring(" ".join(u.spec.summary.split())))
+        for u in sorted(units, key=lambda unit: unit.spec.name)
     )
-    by_module = tuple(sorted(((c, module) for c, module, _ in optimizers), key=lambda pair: pair[1]))
-    return render(template, package=PackageContext(template, optimizers, by_module))
+    return render(template, package=PackageContext(template, optimizers))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from solvergen.emit.body import comment, guarded_lines
 from solvergen.emit.equations import equation_lines
 from solvergen.emit.identifiers import aliases
-from solvergen.emit.imports import import_line, import_lines
+from solvergen.emit.imports import import_blocks, import_line
 from solvergen.emit.prose import in_docstring, signature
 from solvergen.emit.python_printer import OF_THE_LIBRARY, PythonPrinter
 from solvergen.emit.render import render
@@ -64,7 +64,7 @@ def reference_text(unit: Unit) -> str:
         source=unit.source,
         template=template,
         equations=tuple(in_docstring(line) for line in equation_lines(unit.spec)),
-        imports=import_lines(
+        imports=import_blocks(
             (import_line("typing", ("Any",), other),),
             (import_line("solvergen.runtime.reference_math", printer.helpers, other),),
             (import_line(".._functions", printer.functions, other),),

@@ -258,9 +258,21 @@ class _Builder:
             self.syntax_error(error)
         except (ValueError, OverflowError):  # from chr(): ruamel.yaml takes any eight digits after \U
             self.escape_error()
+        except AssertionError:  # ruamel.yaml asserts that a %YAML is 1.1 or 1.2
+            self.directive_error()
         except YAMLError as error:
             self.report("SG004", f"this isn't YAML: {error}", Location(self.source.path, 1, 1, 2))
         raise _Stop
+
+    def directive_error(self) -> None:
+        """A version that no check before has seen: after the end of a document, or of an odd line."""
+        for number, line in enumerate(self.source.lines, start=1):
+            at = line.find("%YAML")
+            if at >= 0 and line[at:].split()[1:2] != ["1.2"]:
+                place = Location(self.source.path, number, at + 1, len(line) + 1)
+                self.feature(shorten(line[at:].strip()), place, "specs are YAML 1.2; remove the line")
+                return
+        raise CompilerBug("an AssertionError from the YAML parser that isn't about a version")
 
     def escape_error(self) -> None:
         for number, line in enumerate(self.source.lines, start=1):

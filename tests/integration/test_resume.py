@@ -137,9 +137,15 @@ def started(name: str, options: dict[str, bool], backend: str) -> Any:
 
 
 def fresh(name: str, options: dict[str, bool], backend: str) -> Any:
-    """Another with other parameters, and hyperparameters as the class has them."""
-    settings = {"momentum": 0.6} if name == "sgd" else {}  # from which its buffer is derived
-    return make(name, parameters(seed=7), backend, options, **settings)
+    """Another with other parameters, and hyperparameters as the class has them.
+
+    Options that the first derived from its own are said again, since they decide which state exists.
+    """
+    settings = {"momentum": 0.6} if name == "sgd" else {}  # or its nesterov would be refused
+    definition = optimizer(name).definition
+    before = {**{h.name: h.default for h in definition.hyperparameters}, **changed(name)}
+    derived = definition.options_of(**before)
+    return make(name, parameters(seed=7), backend, {**derived, **options}, **settings)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)

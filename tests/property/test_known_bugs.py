@@ -201,14 +201,21 @@ def test_b37_without_first_moment(backend: str, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(CLASSES))
 def test_b39_a_parameter_of_zeros_takes_a_finite_first_step(backend: str, name: str) -> None:
     w = np.zeros(4)
-    CLASSES[name](w, backend=backend).step(np.full(4, -2.0))
-    assert np.isfinite(w).all()
+    optimizer = CLASSES[name](w, backend=backend)
+    for _ in range(2):  # adopt only looks at the first gradient
+        optimizer.step(np.full(4, -2.0))
+        assert np.isfinite(w).all()
     assert (w > 0).all()
+
+
+LR_IS_NO_FACTOR = {"rprop", "ftrl", "madgrad"}
+"""rprop's lr is a first step size, brought into its range; ftrl divides by it; madgrad forms the parameter
+anew from where it began, which rounds."""
 
 
 @pytest.mark.parametrize("lr", [0.0, 1e-45])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", sorted(CLASSES))
+@pytest.mark.parametrize("name", sorted(CLASSES.keys() - LR_IS_NO_FACTOR))
 def test_b41_a_rate_of_nothing_moves_nothing(backend: str, name: str, dtype: str, lr: float) -> None:
     w = np.array([1.0, -2.0, 0.5], dtype)
     before = w.copy()

@@ -98,19 +98,28 @@ class Tensor:
         assert param is not None
         assert grad is not None
         compute = compute_dtype(self.mix[0])
-        assert not self.definition.scalar_states
+        scalars = scalar_state(self.definition, hyperparameters, self.options)
         with np.errstate(all="ignore"):
             new = self.definition.update(
                 param.astype(compute),
                 grad.astype(compute),
                 *(None if s is None else s.copy() for s in states),
+                *scalars.values(),
                 *(hyperparameters[name] for name in self.definition.hyperparameter_names),
                 t,
                 *(self.options[name] for name in self.definition.option_names),
                 compute.type,
                 rounding(self.mix[0]),
             )
-            return [new[0].astype(param.dtype), grad, *new[1:]]
+            return [new[0].astype(param.dtype), grad, *new[1 : 1 + len(states)]]
+
+
+def scalar_state(
+    definition: Definition, hyperparameters: Mapping[str, float], options: Mapping[str, bool]
+) -> dict[str, float]:
+    """The scalar state that a tensor begins with, in the definition's order."""
+    initial = definition.initial_state(**hyperparameters, **options)
+    return {name: initial[name] for name in definition.scalar_states}
 
 
 def tensor(
@@ -164,7 +173,12 @@ def launch(
     kernel = host_kernels().update(device, definition.folder, *first.mix, first.options)
     with np.errstate(all="ignore"):
         table = np.array(
-            [definition.scalars(**h, **first.options, t=t)[0] or (0.0,) for h in hyperparameters], np.float64
+            [
+                definition.scalars(**h, **first.options, t=t, **scalar_state(definition, h, first.options))[0]
+                or (0.0,)
+                for h in hyperparameters
+            ],
+            np.float64,
         ).astype(compute)
     tables = [
         np.array([tensor.pointers() for tensor in tensors], np.int64),

@@ -136,13 +136,9 @@ def test_every_optimizer_under_every_option(name: str, rng: np.random.Generator)
         tensors = [
             tensor(definition, options, ("bfloat16", "float32"), size, rng, phase=3) for size in (1, 77)
         ]
-        h = [
-            defaults(
-                definition,
-                weight_decay=0.25,
-                **({"momentum": 0.5} if "momentum" in definition.hyperparameter_names else {}),
-            )
-        ]
+        wanted = {"weight_decay": 0.25, "momentum": 0.5}
+        names = definition.hyperparameter_names
+        h = [defaults(definition, **{n: v for n, v in wanted.items() if n in names})]
         launch(tensors, chunked(tensors, 1024), h, [0, 0])
         check(tensors, h, [0, 0])
 

@@ -170,6 +170,16 @@ TOKENS = (
 )
 
 
+def test_a_version_after_the_document(tmp_path):
+    """Nothing looks at directives there before the parser does."""
+    content = (Path(__file__).parents[3] / "specs/lion.yaml").read_bytes()
+    spec, found = examine(write(tmp_path, content + b"...\n%YAML 1.3\n---\n"))
+    assert spec is None
+    (diagnostic,) = found
+    assert diagnostic.code == "SG005"
+    assert diagnostic.location.line == content.count(b"\n") + 2
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_damaged_specs_are_reported_on(tmp_path, seed):
     """Whatever happens to a file, the answer is a spec or diagnostics that point into it."""
