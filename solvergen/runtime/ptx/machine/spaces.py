@@ -84,4 +84,4 @@ def _kinds(program: Program, space: str) -> frozenset[Kind]:
 
 def _granule(program: Program, space: str) -> int:
     """Bytes of the narrowest access: threads that touch different granules aren't in one another's way."""
-    return min((use.nbytes for use in program.uses if use.space in (None, space)), default=_WIDEST)
+    return min([_WIDEST, *(use.nbytes for use in program.uses if use.space in (None, space))])
