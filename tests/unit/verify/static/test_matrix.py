@@ -206,6 +206,13 @@ class TestFaults:
             ),
             (
                 "lion",
+                r"__stwb\(reinterpret_cast<float4 \*>\(to \+ k\), word\)",
+                "to[k] = word.x, to[k + 1] = word.y, to[k + 2] = word.z, to[k + 3] = word.w",
+                {"width"},
+                "",
+            ),
+            (
+                "lion",
                 r"sg_lanes_exp_avg\[sg_k\] = exp_avg_new",
                 "sg_lanes_exp_avg[(int)exp_avg_new & 3] = 1",
                 {"local memory"},
