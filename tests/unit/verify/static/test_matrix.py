@@ -122,7 +122,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"capabilities": [70]}, "no compute capability 70"),
+            ({"capabilities": [70]}, "doesn't know compute capability 70"),
             ({"parts": ["gpu"]}, "static checks of cuda and cpu, not of 'gpu'"),
             ({"dtypes": [("float64", "float32")]}, "no kernel has float64 parameters and float32 gradients"),
         ],
