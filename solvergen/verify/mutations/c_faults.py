@@ -51,7 +51,7 @@ _RULES: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
     ("lanes", r"\b(words?)\.z\b", r"\1.w"),
     ("lanes", r"\b(words?)\.w\b", r"\1.z"),
     ("lanes", r"(make_\w+)\(([^,()]*), ([^,()]*)", r"\1(\3, \2"),
-    ("lanes", r"\b(low|high)(?=\);)", lambda m: "high" if m.group(1) == "low" else "low"),
+    ("lanes", r"(?<=\], )(low|high)(?=\);)", lambda m: "high" if m.group(1) == "low" else "low"),
     ("option", r"(?m)^#if (SG_OPTION_\w+)$", r"#if !\1"),
 )
 
