@@ -507,6 +507,7 @@ def test_the_command_says_where_and_runs_it_again(
     assert run_command(["verify", "--replay", str(path)]) == 1
     captured = capsys.readouterr()
     assert "adam\tcpu\tdiffers\texp_avg of w" in captured.out
+    assert "example = Example(" in captured.err
     assert "is not its rule" in captured.err
 
 
