@@ -171,7 +171,7 @@ def test_out_of_bounds():
     source = 'extern "C" {\n' + PLAIN
     fault = fault_of(lambda: execute(ptx_of(PLAIN), x, np.int32(101), blocks=4, source=source))
     assert (fault.block, fault.thread, fault.buffer) == (3, 4, "argument 0")
-    assert "0 bytes behind the end of argument 0 (400 bytes" in str(fault)
+    assert "right behind the end of argument 0 (400 bytes" in str(fault)
     assert "specs/double.yaml:7" in str(fault)
     assert "x[i] = 2 * x[i];" in str(fault)
     assert source.splitlines()[fault.source_line - 1].strip() == "x[i] = 2 * x[i];"
@@ -371,7 +371,7 @@ __global__ void k(int *x, int n) {
     execute(ptx_of(text), x, np.int32(31), shared=128)
     assert x.tolist() == list(range(31, -1, -1))
     fault = fault_of(lambda: execute(ptx_of(text), x, np.int32(32), shared=128))
-    assert "0 bytes behind the end of dynamic shared memory" in str(fault)
+    assert "right behind the end of dynamic shared memory" in str(fault)
     fault = fault_of(lambda: execute(ptx_of(text), x, np.int32(31)))
     assert "writes 4 bytes" in str(fault)
     fault = fault_of(lambda: execute(ptx_of(text), x, np.int32(32), shared=160))

@@ -198,7 +198,7 @@ class TestStateSpaces:
         run_on(out, declared + body)
         assert out[:7].tolist() == [55, 66, 55, 1, 0, 1, 1]
         fault = fault_of(lambda: run_on(out, declared + body.replace("[%rd3+4]", "[%rd3+8]")))
-        assert "0 bytes behind the end of shared variable box (8 bytes" in str(fault)
+        assert "right behind the end of shared variable box (8 bytes" in str(fault)
         fault = fault_of(lambda: run_on(out, declared + body.replace("[%rd5]", "[%rd5+2]")))
         assert "of which 2 lie behind the end of local variable desk" in str(fault)
 
