@@ -86,7 +86,10 @@ def _patterns(category: str, dtype: str, size: int, rng: np.random.Generator) ->
     if category == "exact":
         return _bits_of(rng.integers(1, 33, size) * 2.0 ** -rng.integers(0, 9, size), dtype)
     if category == "special":
-        return _bits_of(rng.choice(np.array(special_values(dtype)), size), dtype)
+        chosen = rng.choice(np.array(special_values(dtype)), size)
+        # NaN in both its forms: the usual payload, and the one that is next to infinity.
+        least = np.isnan(chosen) & (rng.integers(0, 2, size) == 1)
+        return np.where(least, np.uint64((layout.top << layout.mantissa) | 1), _bits_of(chosen, dtype))
     if category == "tie" and dtype in _NARROWER:
         return _ties(dtype, size, rng)
     low, high = _exponents(category, layout)

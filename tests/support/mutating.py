@@ -1,10 +1,10 @@
 """Runs mutants in a process of its own, which has one thread: a line of JSON for each outcome.
 
-    python -m tests.support.mutating SPEC TARGET [PER_KIND [SEED]]
+    python -m tests.support.mutating SPEC TARGET [PER_KIND [KIND...]]
 
 SPEC is the path of a spec. TARGET is cpu, ptx, or cuda: the CUDA text compiled by g++ for the host.
-PER_KIND mutants of each kind are run, chosen by SEED; all without it. Kinds of faults in text that all
-kernels share are left to the specs that show it best.
+PER_KIND mutants of each kind, or of each KIND, are run, the same ones every time; all without it. Faults in
+text that all kernels share are left to the specs that show them best.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from solvergen.verify.mutations import KINDS
 
-SHARED_IN: Mapping[str, tuple[str, ...]] = {
-    "selections": ("conversion", "lanes", "functions", "tables"),
+SHARED = ("conversion", "lanes", "functions")
+"""Kinds of faults in text that is the same in every kernel."""
+
+ELSEWHERE = tuple(kind for kind in KINDS if kind not in SHARED)
+
+KINDS_IN: Mapping[str, tuple[str, ...]] = {
+    "selections": ("load", "store", "call", "branch", "buffer", *SHARED),
     "functions": ("functions",),
 }
-"""Specs by name, and what is mutated in them of the text that kernels share."""
-
-ONLY_THERE = ("conversion", "lanes", "functions")
+"""What is mutated in a spec, where it isn't ``ELSEWHERE``."""
 
 
 def host_cuda():
@@ -45,7 +48,7 @@ def host_cuda():
     )
 
 
-def main(spec: str, target: str, per_kind: str = "all", seed: str = "0") -> None:
+def main(spec: str, target: str, per_kind: str = "all", *kinds: str) -> None:
     from solvergen.verify import built_from
     from solvergen.verify.mutations import Experiment, cpu, ptx, sample, subject
 
@@ -53,11 +56,9 @@ def main(spec: str, target: str, per_kind: str = "all", seed: str = "0") -> None
     name = Path(spec).stem
     with built_from([spec]) as optimizers:
         experiment = Experiment(subject(optimizers[name]), place)
-        shared = SHARED_IN.get(name, ())
-        mutants = [m for m in experiment.mutants if m.kind not in ONLY_THERE or m.kind in shared]
-        if name in SHARED_IN:
-            mutants = [m for m in mutants if m.kind in shared or (name == "selections" and m.kind != "flags")]
-        chosen = sample(mutants, None if per_kind == "all" else int(per_kind), int(seed))
+        wanted = kinds or KINDS_IN.get(name, ELSEWHERE)
+        mutants = [mutant for mutant in experiment.mutants if mutant.kind in wanted]
+        chosen = sample(mutants, None if per_kind == "all" else int(per_kind))
         for outcome in experiment.run(chosen, jobs=len(os.sched_getaffinity(0))):
             print(json.dumps(outcome.as_json()), flush=True)
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
