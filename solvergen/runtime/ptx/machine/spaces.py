@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from solvergen.runtime.ptx.machine.buffers import Buffer, joined
 from solvergen.runtime.ptx.machine.clock import Clock
-from solvergen.runtime.ptx.machine.memory import Kind, Memory
+from solvergen.runtime.ptx.machine.kinds import Kind
+from solvergen.runtime.ptx.machine.memory import Memory
 from solvergen.runtime.ptx.machine.program import Program
 from solvergen.runtime.ptx.machine.regions import Region, Regions
 
