@@ -23,7 +23,7 @@ HEADS = ("optimizer", "backend", "outcome", "detail")
 def replay(file: Path, folder: Path | None, backends: Sequence[str], as_json: bool) -> None:
     """Run the finding in ``file`` on ``backends`` (none: on its own). Exits with 1 if it is still one."""
     from solvergen.errors import BackendUnavailable
-    from solvergen.verify import read_replay
+    from solvergen.verify import read_replay, reproducer
     from solvergen.verify import replay as run_again
 
     content = read_replay(file)
@@ -40,7 +40,9 @@ def replay(file: Path, folder: Path | None, backends: Sequence[str], as_json: bo
                 detail = "" if found is None else found.headline
                 data = None if found is None else found.as_json()
                 if found is not None:
-                    print(f"{found}\n", file=sys.stderr)
+                    code = reproducer(found)
+                    paste = "" if code is None else f"To paste:\n\n{code}\n"
+                    print(f"{found}\n\n{paste}", file=sys.stderr)
             rows.append((content.optimizer, backend, outcome, " ".join(detail.split())))
             reports.append({"backend": backend, "outcome": outcome, "detail": detail, "disagreement": data})
     ok = all(report["outcome"] == "same bits" for report in reports)

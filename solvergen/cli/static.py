@@ -90,9 +90,11 @@ def _capabilities(given: str) -> list[int]:
     numbers = []
     for text in given.split(","):
         number = text.strip().removeprefix("sm_").replace(".", "")
-        if not number.isascii() or not number.isdecimal() or int(number) not in CAPABILITIES:
-            known = [str(n) for n in CAPABILITIES]
-            raise specs.unknown("compute capability", text.strip(), known, hint="'--arch'")
+        if number not in map(str, CAPABILITIES):
+            known = ", ".join(map(str, CAPABILITIES))
+            raise typer.BadParameter(
+                f"no compute capability {text.strip()!r}; there are {known}", param_hint="'--arch'"
+            )
         numbers.append(int(number))
     return numbers
 

@@ -88,6 +88,7 @@ _ALGEBRA_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": sympy.exp,
     "log": sympy.log,
     "tanh": sympy.tanh,
+    "cbrt": lambda x: sympy.sign(x) * sympy.cbrt(sympy.Abs(x)),  # SymPy's own of a negative number is complex
     "floor": _floor,
     "where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
     "clip": lambda x, low, high: sympy.Min(sympy.Max(x, low), high),

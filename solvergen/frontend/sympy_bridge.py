@@ -81,7 +81,6 @@ _ONE_ARGUMENT: dict[str, Any] = {
     "exp": sympy.exp,
     "log": sympy.log,
     "tanh": sympy.tanh,
-    "cbrt": lambda x: sympy.sign(x) * sympy.cbrt(sympy.Abs(x)),  # the real root
     "floor": sympy.floor,
 }
 

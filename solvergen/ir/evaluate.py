@@ -1,8 +1,5 @@
-"""What an expression of numbers comes to, in float64 by the language's rules.
-
-Arithmetic, ``sqrt`` and whole powers are exactly what the host computes, so that constants may be folded
-with them. ``exp log tanh cbrt`` and general powers come from Python's and serve checks and decisions only:
-they may differ from the language's in the last bits.
+"""What an expression of numbers comes to, in float64 by the language's rules: to the bit what the host
+computes, so that decisions (is this exponent a whole number?) are the same on every machine.
 """
 
 from __future__ import annotations
@@ -10,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from solvergen.ir.library import BIT_FUNCTIONS, library
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Unary
 
 MAX_WHOLE = 2.0**53
@@ -49,24 +47,25 @@ def integer_power(base: float, exponent: float) -> float:
     return divide(1.0, result) if exponent < 0 else result
 
 
-def cube_root(x: float) -> float:
-    """The real cube root, exact where it is whole. (Python has one only from 3.11 on.)"""
+def _defined(name: str, arguments: list[float]) -> float:
+    """A function that the language defines itself."""
+    definition = library()[name]
+    values = dict(zip(definition.parameters, arguments, strict=True))
+    for local, body in definition.body:
+        value = evaluate(body, values)
+        assert value is not None
+        values[local] = value
+    return values[definition.result]
+
+
+def _bits(name: str, x: float) -> float:
+    """What looks at a double's bits; of what has none of the kind, anything, as nobody looks at it."""
     if not math.isfinite(x):
-        return x
-    root = abs(x) ** (1 / 3)
-    whole = round(root)
-    return math.copysign(float(whole) if float(whole) ** 3 == abs(x) else root, x)
-
-
-def _general_power(base: float, exponent: float) -> float:
-    if exponent == math.floor(exponent) if math.isfinite(exponent) else False:
-        return integer_power(base, exponent)
-    try:
-        return math.pow(base, exponent)
-    except OverflowError:
-        return math.inf
-    except ValueError:
-        return math.inf if base == 0 else math.nan
+        return math.nan
+    if name == "power_of_two":
+        return math.ldexp(1.0, int(x)) if abs(x) < 1024 else math.nan
+    significand, exponent = math.frexp(abs(x))
+    return float(exponent - 1) if name == "exponent" else 2 * significand
 
 
 def _function(name: str, a: list[float]) -> float:
@@ -87,19 +86,12 @@ def _function(name: str, a: list[float]) -> float:
         return _function("min", [_function("max", [x, a[1]]), a[2]])
     if name == "where":
         return a[1] if x else a[2]
-    if name == "exp":
-        try:
-            return math.exp(x)
-        except OverflowError:
-            return math.inf
-    if name == "log":
-        return -math.inf if x == 0 else (math.log(x) if x > 0 else math.nan)
-    if name == "tanh":
-        return math.tanh(x)
-    if name == "cbrt":
-        return cube_root(x)
-    if name in ("pow", "ipow"):
-        return _general_power(x, a[1])
+    if name == "ipow" and math.isfinite(a[1]):
+        return integer_power(x, a[1])
+    if name in BIT_FUNCTIONS:
+        return _bits(name, x)
+    if name in ("exp", "log", "tanh", "cbrt", "pow", "ipow"):
+        return _defined("pow" if name == "ipow" else name, a)
     raise AssertionError(name)
 
 
@@ -150,4 +142,5 @@ def combine(node: Expression, a: list[float]) -> float:
         return floor(divide(x, y))
     if node.op == "%":
         return x - floor(divide(x, y)) * y
-    return _general_power(x, y)
+    whole = math.isfinite(y) and abs(y) <= MAX_WHOLE and y == math.floor(y)
+    return _function("ipow" if whole else "pow", a)

@@ -49,7 +49,7 @@ class Disagreement:
     def headline(self) -> str:
         """The finding in one line."""
         if self.difference is None:
-            return f"{self.backend} raises {self.error}"
+            return f"{self.backend} raises {(self.error or '').splitlines()[0]}"
         d = self.difference
         where = "after making it" if d.step == 0 else f"after step {d.step}"
         if d.buffer == "outcome":

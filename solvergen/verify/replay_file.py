@@ -1,7 +1,7 @@
 """A finding as a file: JSON, plain data, every bit of the run that shows it, and the spec's text.
 
-Written whole or not at all, under a name that its content decides, so that the same finding again is the
-same file.
+Written whole or not at all, under a name that rule, backend and run decide, so that what is found again is
+in the same file.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def write_replay(finding: Disagreement, folder: str | os.PathLike[str] | None = 
     encoded = (json.dumps(data, indent=1, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
     if len(encoded) > MAX_BYTES:
         raise ReplayError(f"the run has {len(encoded)} bytes, too many for a replay file")
-    key = hashlib.sha256(encoded).hexdigest()[:12]
+    # What an error says may differ from run to run (addresses, for one); what leads to it doesn't.
+    run = json.dumps([definition.digest, finding.backend, data["example"]], sort_keys=True)
+    key = hashlib.sha256(run.encode()).hexdigest()[:12]
     backend = re.sub(r"[^A-Za-z0-9_]", "_", finding.backend)[:20]
     try:
         target = _folder(folder) / f"{definition.name}-{backend}-{key}.json"

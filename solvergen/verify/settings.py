@@ -40,6 +40,8 @@ _EXTREME = (
     3.5e38,  # beyond the largest float32
     1e300,
 )
+_SLOW = (1.0 - 2.0**-25, 1.0 - 2.0**-29, 1.0 - 2.0**-34, 1.0 - 2.0**-53)
+"""Decays that are far from 0 still after millions of updates, so that the last digit of the count shows."""
 _WHOLE = (1.0, 2.0, 3.0, 0.0, 5.0, 10.0, 100.0, -1.0, 2.0**24 + 1, 2.0**31, 2.0**53)
 
 
@@ -98,6 +100,14 @@ def values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
             allow_infinity=False,
         ),
     )
+
+
+@cache
+def slow_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
+    """Numbers close to 1 for a hyperparameter that is at most 1, such as a decay; any value for others."""
+    h = hyperparameter
+    slow = [v for v in _SLOW if is_allowed(h, v)]
+    return st.sampled_from(slow) if slow and 1.0 in (h.max, h.below) else values(h)
 
 
 @dataclass(frozen=True)
@@ -188,10 +198,12 @@ def hyperparameters_near(
     base: Mapping[str, float],
     multipliers: Mapping[str, float],
     fixed: Mapping[str, bool] | None = None,
+    late: bool = False,
 ) -> dict[str, float]:
     """Valid hyperparameters under ``setting``, reached from the valid ``base`` one change at a time.
 
-    ``fixed``, ``multipliers``: see ``Space.accepts``.
+    ``fixed``, ``multipliers``: see ``Space.accepts``. ``late``: tensors have had very many updates, so that
+    decays should be slow.
     """
     chosen = dict(base)
     # With powers of two and zeros for all of them, products are exact: ties in rounding and equal
@@ -201,6 +213,8 @@ def hyperparameters_near(
         if draw(_DICE) == 0:
             continue
         strategy = exact_values(hyperparameter) if exact else values(hyperparameter)
+        if late and draw(_DICE) > 1:
+            strategy = slow_values(hyperparameter)
         moved = {**chosen, hyperparameter.name: draw(strategy)}
         if space.accepts(setting, moved, fixed, multipliers):
             chosen = moved

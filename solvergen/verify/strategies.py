@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
-from solvergen.runtime.dtypes import compute_dtype
+from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.groups import MULTIPLIERS as GROUP_MULTIPLIERS
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
 from solvergen.verify.settings import Space, hyperparameters_near
-from solvergen.verify.values import arrays
+from solvergen.verify.values import SEEDS, arrays
 
 VECTOR_WIDTHS = (4, 8, 16, 32, 64)
 """Elements that processors and GPUs handle at once, in one type or another."""
@@ -31,6 +31,9 @@ MULTIPLIERS = (1.0, 0.0, 0.5, 2.0, 0.1, 10.0)
 STARTS = (0, 1, 9, 2**24 - 1, 2**24, 2**31 - 1, 2**53 - 8)
 """Counts of updates before the first step, with those at which a float32 or an int32 would lose count."""
 
+
+LATE = 1000
+"""Counts beyond it are late: what decays at a usual rate is gone."""
 
 _SIZES = st.sampled_from(
     (
@@ -73,8 +76,8 @@ def shapes(draw: st.DrawFn, most: int) -> tuple[int, ...]:
 
 
 @st.composite
-def _groups(draw: st.DrawFn, space: Space) -> tuple[tuple[Group, ...], list[dict[str, float]]]:
-    """The groups, and the hyperparameters that each begins with."""
+def _groups(draw: st.DrawFn, space: Space, late: bool) -> tuple[tuple[Group, ...], list[dict[str, float]]]:
+    """The groups, and the hyperparameters that each begins with. ``late``: see ``hyperparameters_near``."""
     factors = [f for f, name in GROUP_MULTIPLIERS.items() if name in space.definition.hyperparameter_names]
     groups: list[Group] = []
     hyperparameters: list[dict[str, float]] = []
@@ -85,7 +88,7 @@ def _groups(draw: st.DrawFn, space: Space) -> tuple[tuple[Group, ...], list[dict
             setting, base = draw(st.sampled_from(space.bases))
         multipliers = {f: draw(_MULTIPLIER) for f in factors if _one_in(draw, 2)}
         groups.append(Group(setting, multipliers))
-        hyperparameters.append(draw(hyperparameters_near(space, setting, base, multipliers)))
+        hyperparameters.append(draw(hyperparameters_near(space, setting, base, multipliers, late=late)))
     return tuple(groups), hyperparameters
 
 
@@ -144,6 +147,32 @@ def _states(definition: Definition, options: Mapping[str, bool]) -> tuple[list[s
     )
 
 
+def factors(hyperparameters: Mapping[str, float]) -> tuple[float, ...]:
+    """By what two terms of a rule are likely to differ where they cancel or are equal: 1, hyperparameters,
+    their inverses, and ``h/(1 - h)`` as in ``h*m + (1 - h)*grad``."""
+    found = [1.0]
+    for h in hyperparameters.values():
+        found += [h, 1 / h] if h else []
+        found += [h / (1 - h), (1 - h) / h] if 0 < h < 1 else []
+    return tuple(f for f in found if 1e-9 < abs(f) < 1e9)
+
+
+@st.composite
+def _opposed(
+    draw: st.DrawFn, dtype: str, beside: Sequence[HostArray], hyperparameters: Mapping[str, float]
+) -> HostArray:
+    """A gradient that makes sums of the rule cancel, and comparisons meet equal numbers: multiples of what
+    stands beside it, other ones at each element. So the last bits of every scalar show, and the rounding of
+    every product."""
+    rng = np.random.default_rng(draw(SEEDS))
+    shape = beside[0].shape
+    multiples = rng.choice(np.array(factors(hyperparameters)), shape) * rng.choice((-1.0, -1.0, 1.0), shape)
+    with np.errstate(all="ignore"):
+        numbers = np.choose(rng.integers(0, len(beside), shape), [b.astype(np.float64) for b in beside])
+        opposed: HostArray = np.asarray(multiples * numbers).astype(numpy_dtype(dtype))
+    return opposed
+
+
 @st.composite
 def examples(
     draw: st.DrawFn,
@@ -152,35 +181,42 @@ def examples(
     pairs: Sequence[tuple[str, str]] = PAIRS,
 ) -> Example:
     """Whole runs of the optimizer that ``space`` belongs to."""
-    groups, current = draw(_groups(space))
+    start = draw(_STARTS)
+    late = start > LATE
+    groups, current = draw(_groups(space, late))
     options = [
         space.resolved(group.options, hyperparameters)
         for group, hyperparameters in zip(groups, current, strict=True)
     ]
     tensors, types = draw(_tensors(limits, [_states(space.definition, o) for o in options], pairs))
-    steps = []
+    steps: list[Step] = []
     lengths = [n for n in (1, 2, 2, 3, 3, 4, *range(5, limits.steps + 1)) if n <= limits.steps]
     for number in range(draw(st.sampled_from(lengths))):
         if number and _one_in(draw, 3):
             current = [
-                draw(hyperparameters_near(space, group.options, now, group.multipliers, fixed))
+                draw(hyperparameters_near(space, group.options, now, group.multipliers, fixed, late))
                 for group, now, fixed in zip(groups, current, options, strict=True)
             ]
         gradients: list[HostArray | None] = []
-        for tensor, dtype in zip(tensors, types, strict=True):
+        for index, (tensor, dtype) in enumerate(zip(tensors, types, strict=True)):
             if _one_in(draw, 6):
                 gradients.append(None)
                 continue
             others = [grad for param, grad in pairs if param == tensor.param.dtype.name]
             if len(others) > 1 and _one_in(draw, 20):
                 dtype = draw(st.sampled_from(others))  # gradients may change their type from step to step
-            gradients.append(draw(arrays(dtype, tensor.shape)))
+            if _one_in(draw, 3):
+                before = [step.gradients[index] for step in steps[-1:]]
+                beside = [tensor.param, *tensor.arrays.values(), *(g for g in before if g is not None)]
+                gradients.append(draw(_opposed(dtype, beside, current[tensor.group])))
+            else:
+                gradients.append(draw(arrays(dtype, tensor.shape)))
         steps.append(Step(tuple(gradients), draw(_OFFSETS), tuple(current)))
     return Example(
         groups=groups,
         tensors=tensors,
         steps=tuple(steps),
-        start=draw(_STARTS),
+        start=start,
         nonfinite=draw(_POLICIES),
         reuse=_one_in(draw, 2),
     )

@@ -14,9 +14,22 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.verify.dtypes import LAYOUTS, Layout
 
-CATEGORIES = ("zero", "exact", "ordinary", "special", "subnormal", "tiny", "huge", "infinite", "nan", "any")
+CATEGORIES = (
+    "zero",
+    "exact",
+    "ordinary",
+    "special",
+    "tie",
+    "subnormal",
+    "tiny",
+    "huge",
+    "infinite",
+    "nan",
+    "any",
+)
 """Kinds of numbers. ``exact``: few significant bits, so that sums are exact, equal, or ties in rounding.
-``special``: ``special_values``. ``any``: every bit pattern with equal chance. Signs are random in all."""
+``special``: ``special_values``. ``tie``: halfway between two numbers of a narrower type, or next to that.
+``any``: every bit pattern with equal chance. Signs are random in all."""
 
 FILLS: dict[str, tuple[str, ...]] = {
     "zeros": ("zero",),
@@ -24,14 +37,19 @@ FILLS: dict[str, tuple[str, ...]] = {
     "ordinary": ("ordinary",),
     "finite": ("ordinary", "ordinary", "exact", "subnormal", "tiny", "huge", "zero"),
     "special": ("special", "special", "ordinary"),
+    "ties": ("tie", "tie", "ordinary"),
     "everything": ("ordinary", "ordinary", *CATEGORIES),
 }
 """Fills by name, simplest first: the categories that they mix, one chosen at each element."""
 
 _KINDS = st.sampled_from(
-    ("zeros", "exact", "exact", "ordinary", "ordinary", "finite", "finite", "special", "everything")
+    ("zeros", "exact", "exact", "ordinary", "ordinary", "finite", "finite", "special", "ties", "everything")
 )
-_SEEDS = st.integers(0, 2**32 - 1)
+SEEDS = st.integers(0, 2**32 - 1)
+"""Seeds of arrays."""
+
+_NARROWER = {"float64": ("float32",), "float32": ("bfloat16", "float16")}
+"""The types that numbers of a type may be rounded to, in the right program or in a wrong one."""
 
 
 def special_values(dtype: str) -> tuple[float, ...]:
@@ -42,7 +60,16 @@ def special_values(dtype: str) -> tuple[float, ...]:
     largest = (2.0 - 2.0**-layout.mantissa) * 2.0**layout.bias
     step = 2.0**-layout.mantissa
     finite = (0.0, 1.0, 1.0 + step, 1.0 - step / 2, 3.0, least, normal - least, normal, largest, 1 / normal)
-    positive = (*finite, float("inf"))
+    # Where a narrower type rounds to 0 instead of its least number, and to infinity instead of its largest.
+    edges = [
+        edge
+        for narrow in map(LAYOUTS.__getitem__, _NARROWER.get(dtype, ()))
+        for edge in (
+            2.0 ** (-narrow.bias - narrow.mantissa),
+            (2.0 - 2.0 ** (-1 - narrow.mantissa)) * 2.0**narrow.bias,
+        )
+    ]
+    positive = (*finite, float("inf"), *edges)
     return (*positive, *(-value for value in positive), float("nan"))
 
 
@@ -59,16 +86,38 @@ def _patterns(category: str, dtype: str, size: int, rng: np.random.Generator) ->
     if category == "exact":
         return _bits_of(rng.integers(1, 33, size) * 2.0 ** -rng.integers(0, 9, size), dtype)
     if category == "special":
-        return _bits_of(rng.choice(np.array(special_values(dtype)), size), dtype)
+        chosen = rng.choice(np.array(special_values(dtype)), size)
+        # NaN in both its forms: the usual payload, and the one that is next to infinity.
+        least = np.isnan(chosen) & (rng.integers(0, 2, size) == 1)
+        return np.where(least, np.uint64((layout.top << layout.mantissa) | 1), _bits_of(chosen, dtype))
+    if category == "tie" and dtype in _NARROWER:
+        return _ties(dtype, size, rng)
     low, high = _exponents(category, layout)
     exponent = rng.integers(low, high, size=size, endpoint=True, dtype=np.uint64)
     mantissa = rng.integers(0, 1 << layout.mantissa, size=size, dtype=np.uint64)
     if category in ("zero", "infinite"):
         mantissa[:] = 0
     elif category == "nan":
-        mantissa |= np.uint64(1)
+        # Some with the least payload, which is the first that is lost where bits are cut off.
+        mantissa = np.where(mantissa % np.uint64(3) == 0, np.uint64(1), mantissa | np.uint64(1))
     patterns: HostArray = (exponent << np.uint64(layout.mantissa)) | mantissa
     return patterns
+
+
+def _ties(dtype: str, size: int, rng: np.random.Generator) -> HostArray:
+    """Numbers halfway between two of a narrower type, and their neighbours, as bit patterns."""
+    names = _NARROWER[dtype]
+    choice = rng.integers(0, len(names), size=size)
+    found = np.zeros(size, np.uint64)
+    for index, name in enumerate(names):
+        here = np.flatnonzero(choice == index)
+        narrow = LAYOUTS[name]
+        patterns = rng.integers(0, narrow.top << narrow.mantissa, here.size)  # every finite number
+        exponent, mantissa = patterns >> narrow.mantissa, patterns & ((1 << narrow.mantissa) - 1)
+        significand = mantissa + np.where(exponent > 0, 1 << narrow.mantissa, 0) + 0.5
+        middle = np.ldexp(significand, np.maximum(exponent, 1) - narrow.bias - narrow.mantissa)
+        found[here] = _bits_of(middle, dtype).astype(np.int64) + rng.integers(-1, 2, here.size)
+    return found
 
 
 def _exponents(category: str, layout: Layout) -> tuple[int, int]:
@@ -79,6 +128,7 @@ def _exponents(category: str, layout: Layout) -> tuple[int, int]:
         "subnormal": (0, 0),
         "tiny": (1, 1 + near_end),
         "ordinary": (layout.bias - near_one, layout.bias + near_one),
+        "tie": (layout.bias - near_one, layout.bias + near_one),  # where there is no narrower type
         "huge": (layout.top - 1 - near_end, layout.top - 1),
         "infinite": (layout.top, layout.top),
         "nan": (layout.top, layout.top),
@@ -126,4 +176,4 @@ def categories_in(array: HostArray, dtype: str) -> frozenset[str]:
 @st.composite
 def arrays(draw: st.DrawFn, dtype: str, shape: tuple[int, ...]) -> HostArray:
     """Arrays of one storage type and shape, C-contiguous, holding whatever a training run may produce."""
-    return fill(draw(_KINDS), draw(_SEEDS), dtype, shape)
+    return fill(draw(_KINDS), draw(SEEDS), dtype, shape)

@@ -4,7 +4,9 @@
     module.py        what a text says, as frozen data
     types.py         the scalar types of PTX
     instructions/    what each instruction computes, one family a file
-    memory.py ...    the machine: memory that is checked, warps, barriers, the order of things
+    machine/         memory that is checked, threads, barriers, the order of things
+    observe.py       what an observer is told
+    compiler.py      NVRTC, asked for PTX
     device.py        a ``Device`` that the CUDA backend's launcher drives as it would a GPU
 
 See docs/ptx.md.

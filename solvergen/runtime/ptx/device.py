@@ -93,7 +93,7 @@ class PtxDevice:
         """The kernel ``name`` of a PTX text. Raises KernelBuildError if it can't be interpreted."""
         try:
             program = decoded(parse(image.rstrip(b"\0").decode()), name)
-        except PtxError as problem:
+        except (PtxError, UnicodeDecodeError) as problem:
             raise KernelBuildError(f"the PTX of kernel {name} can't be interpreted: {problem}") from problem
         return LoadedKernel(program, variable_buffers(program))
 

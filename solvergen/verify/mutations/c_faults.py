@@ -51,7 +51,7 @@ _RULES: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
     ("lanes", r"\b(words?)\.z\b", r"\1.w"),
     ("lanes", r"\b(words?)\.w\b", r"\1.z"),
     ("lanes", r"(make_\w+)\(([^,()]*), ([^,()]*)", r"\1(\3, \2"),
-    ("lanes", r"\b(low|high)(?=\);)", lambda m: "high" if m.group(1) == "low" else "low"),
+    ("lanes", r"(?<=\], )(low|high)(?=\);)", lambda m: "high" if m.group(1) == "low" else "low"),
     ("option", r"(?m)^#if (SG_OPTION_\w+)$", r"#if !\1"),
 )
 
@@ -81,8 +81,12 @@ def _by_token(tokens: Tokens, file: str) -> Iterator[Mutant]:
             sources += (expressions.calls,)
         edits: list[Edit] = [edit for source in sources for edit in source(tokens, i)]
         line = _line(tokens.text, token.start)
-        for edit in edits:
-            yield expressions.mutant(tokens, file, _kind(edit[0], function, line), edit)
+        for name, first, last, after in edits:
+            kind = _kind(name, function, line)
+            if file == "kernel.cu":  # where fma is a function without further ado
+                after = after.replace("__builtin_fma", "fma")
+            if kind == name or name not in ("flush", "contraction"):  # addresses are no floats
+                yield expressions.mutant(tokens, file, kind, (name, first, last, after))
 
 
 def _kind(kind: str, function: str, line: str) -> str:

@@ -63,7 +63,7 @@ class _Finder:
                 yield self._edit("store", statement, "pass")
             elif isinstance(target, ast.Name):
                 single = _SINGLE.format(self._source(statement.value))
-                if not isinstance(statement.value, ast.Name):
+                if not isinstance(statement.value, (ast.Name, ast.IfExp)):
                     yield self._edit("float32 scalar", statement.value, single)
                 self._known.append(target.id)
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
 import selectors
 import signal
+import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from solvergen.errors import CompilerBug
+
 T = TypeVar("T")
+
+_FAILED = b"!"
+_PR_SET_PDEATHSIG = 1
 
 Beat = Callable[[], None]
 """Tells the parent that a trial is alive."""
@@ -23,6 +32,7 @@ def each_isolated(
 
     A trial that crashes, or shows no life for ``patience`` seconds, has the result None and the reason in
     words. Results come in the order in which they are ready. The calling process must have one thread.
+    Raises CompilerBug with the traceback of ``work`` where that raises.
     """
     waiting = list(reversed(items))
     running: dict[int, _Trial[T]] = {}
@@ -62,6 +72,8 @@ class _Trial(Generic[T]):
         if self._process == 0:
             _child(work, item, writing)
         os.close(writing)
+        with contextlib.suppress(OSError):  # so that it can be ended before it gets there itself
+            os.setpgid(self._process, self._process)
 
     def read(self) -> None:
         """Take what the process has written."""
@@ -76,12 +88,15 @@ class _Trial(Generic[T]):
         os.killpg(self._process, signal.SIGKILL)
 
     def result(self) -> tuple[Any, str]:
-        """The result and "", or None and the reason why there is none."""
+        """The result and "", or None and the reason why there is none. Raises CompilerBug if the trial itself
+        failed, which says nothing about its item."""
         os.close(self.pipe)
         _, status = os.waitpid(self._process, 0)
         said = self._said.lstrip(b".")
         if self._killed:
             return None, "never ends"
+        if said.startswith(_FAILED):
+            raise CompilerBug(f"a trial of {self.item} failed:\n{said[1:].decode()}")
         if os.WIFSIGNALED(status):
             return None, f"crashes ({signal.Signals(os.WTERMSIG(status)).name})"
         if not said:
@@ -94,13 +109,23 @@ def _child(work: Callable[[T, Beat], Any], item: T, pipe: int) -> None:
     status = 1
     try:
         os.setpgid(0, 0)
+        _end_with_parent()
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 2)  # sanitizers and allocators say what a mutant broke
         result = work(item, lambda: _say(pipe, b"."))
         _say(pipe, json.dumps(result).encode())
         status = 0
+    except Exception:
+        _say(pipe, _FAILED + traceback.format_exc().encode())
     finally:
         os._exit(status)
+
+
+def _end_with_parent() -> None:
+    """Nothing is left behind by a parent that is killed, where the system can see to that."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _say(pipe: int, what: bytes) -> None:

@@ -11,9 +11,6 @@ from functools import cached_property
 from solvergen.verify.mutations.mutant import KINDS, Mutant
 from solvergen.verify.mutations.outcome import Outcome
 
-SHARED = ("conversion", "functions", "lanes")
-"""Kinds of faults in text that is the same in every kernel that has it."""
-
 
 def sample(mutants: Sequence[Mutant], count: int | None, seed: int = 0) -> list[Mutant]:
     """At most ``count`` mutants of each kind, chosen by ``seed``; all if it is None."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from solvergen.errors import VerificationError
-from solvergen.runtime.naming import did_you_mean
 
 WARP = 32
 _REGISTERS = 65536  # of a multiprocessor, of every capability here
@@ -85,10 +84,8 @@ def capability(number: int) -> Capability:
     """
     found = CAPABILITIES.get(number)
     if found is None:
-        known = [str(n) for n in CAPABILITIES]
-        raise VerificationError(
-            f"no compute capability {number} that verify knows{did_you_mean(str(number), known)}"
-        )
+        known = ", ".join(map(str, CAPABILITIES))
+        raise VerificationError(f"verify doesn't know compute capability {number}; it knows {known}")
     return found
 
 

@@ -43,7 +43,7 @@ class Traffic:
 class Memory:
     """How the main loop goes through memory.
 
-    ``width``: bits of its narrowest access, 0 if there is no main loop. ``loads``, ``stores``: accesses for
+    ``width``: bits of its narrowest access, 0 if there is no loop. ``loads``, ``stores``: accesses for
     each element, at most.
     """
 
@@ -77,9 +77,9 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
     ]
     widest = max((a.nbytes * 8 for a in mine), default=0)
     main = [loop for loop in loops if any(a.nbytes * 8 == widest for a in mine if a.index in loop.body)]
-    if widest != WORD:
-        findings.append(Finding("width", "no loop has accesses of 128 bits"))
-    width, loads, stores = WORD, 0.0, 0.0
+    if widest < WORD:
+        findings.append(Finding("width", f"no loop has accesses of {WORD} bits"))
+    width, loads, stores = widest, 0.0, 0.0
     for loop in loops:
         inside = [a for a in found if a.index in loop.body]
         per_element = _per_element(flow, loop, inside, names, traffic)
@@ -87,7 +87,7 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
         if loop not in main:
             continue
         for access in inside:
-            if access.buffer is not None and access.nbytes * 8 != WORD:
+            if access.buffer is not None and access.nbytes * 8 < WORD:
                 message = (
                     f"{access.nbytes * 8} bits of {_name(names, access)} in the main loop instead of {WORD}"
                 )
@@ -154,6 +154,9 @@ def _counted(
 def _spaces(kernel: Kernel, source: Source) -> Iterator[Finding]:
     """Accesses to memory that an update doesn't need."""
     for instruction in kernel.instructions:
+        if instruction.opcode in ("atom", "red"):
+            message = "threads change one place in an order that nobody knows"
+            yield about("atomic", message, instruction, source)
         if instruction.opcode not in ("ld", "st"):
             continue
         if "local" in instruction.modifiers:

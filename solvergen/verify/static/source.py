@@ -59,11 +59,11 @@ class Source:
 
         That is within the functions that are sequences of float64 operations (exp, log, tanh, powers); a
         ``conversion`` may stand where one is called. Where the compiler says of no line, only whether the
-        text has such functions is known.
+        text has such functions is known, beside those of one line that every kernel has.
         """
         known = [n for n in (place.source, *place.calls) if 0 < n <= len(self.lines)]
         if not place.source:
-            return bool(self._wide)
+            return any(not self.lines[number - 1].startswith("SG_FUNCTION") for number in self._wide)
         if any(number in self._wide for number in known):
             return True
         return conversion and any("(double)" in self.lines[number - 1] for number in known)

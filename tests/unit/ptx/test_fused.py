@@ -41,6 +41,24 @@ def triples(form: Format, seed: int, count: int) -> list[tuple[int, int, int]]:
                 c = product + random.randrange(-2, 3)
                 signs[2] = (signs[0] ^ signs[1]) ^ form.sign if index % 6 < 4 else signs[2]
         found.append((a | signs[0], b | signs[1], min(max(c, 0), top - 1) | signs[2]))
+    # Products just between two numbers, with an addend so small that only its sign is left of it.
+    for _ in range(count // 10):
+        short = form.precision // 2 + 1
+        a, b = (random.randrange(1 << (short - 1), 1 << short) | 1 for _ in range(2))
+        if (a * b).bit_length() == form.precision + 1:
+            tiny = rounded(Fraction(2) ** -random.randrange(3 * form.precision, 4 * form.precision), form)
+            c = random.choice([tiny, tiny | form.sign, 0])
+            flip = random.randrange(2) * form.sign
+            found.append((rounded(Fraction(a), form) | flip, rounded(Fraction(b), form), c))
+    # Half a unit of the addend, but for a trifle: (1 + u)*(1 - u) = 1 - u**2; among subnormals, too.
+    u = Fraction(2) ** -width
+    for scale in (form.least - width, form.least - width + 1, -40, 0, 40):
+        first = -(-(scale - 1) // 2)
+        a = rounded((1 + u) * Fraction(2) ** first, form)
+        b = rounded((1 - u) * Fraction(2) ** (scale - 1 - first), form)
+        for _ in range(4):
+            c = rounded((random.randrange(1 << (width - 4), 1 << width) | 1) * Fraction(2) ** scale, form)
+            found += [(a, b, c), (a | form.sign, b, c), (a, b, c | form.sign)]
     # Products below the subnormals, at the largest number, and beyond it with an addend that brings it back.
     least, largest = 1, top - 1
     found += [

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvergen.runtime.buffers import address_of
 from solvergen.runtime.ptx.machine.buffers import variable_buffers
 from tests.support.ptx import COMPILERS, execute, fault_of, needs_nvrtc, program_of, ptx_of
 
@@ -32,7 +33,7 @@ __global__ void k(const double *x, double *out, int n) {
 
 
 @targets
-def test_a_reduction_in_shared_memory(version, capability):
+def test_a_reduction_in_shared_memory(version: tuple[int, int], capability: int) -> None:
     x, out = np.arange(1000.0), np.zeros(3)
     execute(
         ptx_of(REDUCTION, capability, version), x, out, np.int32(1000), blocks=3, threads=128, read_only=(x,)
@@ -41,7 +42,7 @@ def test_a_reduction_in_shared_memory(version, capability):
     assert out.tolist() == [x[index == block].sum() for block in range(3)]
 
 
-def test_a_missing_barrier():
+def test_a_missing_barrier() -> None:
     text = REDUCTION.replace("        __syncthreads();\n", "", 1)
     x, out = np.arange(1000.0), np.zeros(3)
     fault = fault_of(
@@ -69,7 +70,7 @@ __global__ void k(const int *x, int *out) {
 
 
 @targets
-def test_shuffles_and_votes(version, capability):
+def test_shuffles_and_votes(version: tuple[int, int], capability: int) -> None:
     x, out = np.arange(64, dtype=np.int32), np.zeros(448, np.int32)
     execute(ptx_of(SHUFFLES, capability, version), x, out, threads=64)
     got = out.reshape(7, 2, 32).tolist()
@@ -83,7 +84,7 @@ def test_shuffles_and_votes(version, capability):
     assert got[6] == [[2] * 32, [1] * 32]
 
 
-def test_a_shuffle_that_not_all_come_to():
+def test_a_shuffle_that_not_all_come_to() -> None:
     text = """
 __global__ void k(int *out) {
     int v = threadIdx.x;
@@ -98,7 +99,7 @@ __global__ void k(int *out) {
     assert (fault.block, fault.thread) == (0, 0)
 
 
-def test_shuffles_in_parts_of_a_warp():
+def test_shuffles_in_parts_of_a_warp() -> None:
     text = """
 __global__ void k(int *out) {
     int v = threadIdx.x;
@@ -125,7 +126,7 @@ __global__ void k(int *count, unsigned *bits, float *sum, unsigned long long *mo
 
 
 @targets
-def test_atomics(version, capability):
+def test_atomics(version: tuple[int, int], capability: int) -> None:
     n = 96
     text = ATOMICS.replace("found[t] = ", "")
     count, bits, total = np.array([5], np.int32), np.zeros(1, np.uint32), np.zeros(1, np.float32)
@@ -138,7 +139,7 @@ def test_atomics(version, capability):
     assert ring[0] == 96 % 10
 
 
-def test_what_an_atomic_finds_depends_on_the_order():
+def test_what_an_atomic_finds_depends_on_the_order() -> None:
     n = 96
     arrays = [np.zeros(1, t) for t in ("i4", "u4", "f4", "u8")]
     found = np.zeros(n, np.int32)
@@ -148,7 +149,7 @@ def test_what_an_atomic_finds_depends_on_the_order():
     assert not found.any()
 
 
-def test_a_float_sum_depends_on_the_order():
+def test_a_float_sum_depends_on_the_order() -> None:
     text = "__global__ void k(float *sum, const float *x) { atomicAdd(sum, x[threadIdx.x]); }"
     sum_, x = np.zeros(1, np.float32), np.array([1e8, 1, -1e8, 1] * 8, np.float32)
     fault = fault_of(lambda: execute(ptx_of(text), sum_, x))
@@ -166,12 +167,12 @@ __global__ void k(float *x, int n) {
 """
 
 
-def test_out_of_bounds():
+def test_out_of_bounds() -> None:
     x = np.ones(100, np.float32)
     source = 'extern "C" {\n' + PLAIN
     fault = fault_of(lambda: execute(ptx_of(PLAIN), x, np.int32(101), blocks=4, source=source))
     assert (fault.block, fault.thread, fault.buffer) == (3, 4, "argument 0")
-    assert "0 bytes behind the end of argument 0 (400 bytes" in str(fault)
+    assert "right behind the end of argument 0 (400 bytes" in str(fault)
     assert "specs/double.yaml:7" in str(fault)
     assert "x[i] = 2 * x[i];" in str(fault)
     assert source.splitlines()[fault.source_line - 1].strip() == "x[i] = 2 * x[i];"
@@ -180,7 +181,7 @@ def test_out_of_bounds():
     assert x.tolist() == [2] * 100
 
 
-def test_between_two_arrays():
+def test_between_two_arrays() -> None:
     text = "__global__ void k(float *x, long long i) { x[i] = 1; }"
     memory = np.zeros(30, np.float32)
     x, y = memory[:10], memory[20:]
@@ -191,7 +192,7 @@ def test_between_two_arrays():
     assert "4 bytes before argument 0" in str(fault)
 
 
-def test_misaligned():
+def test_misaligned() -> None:
     text = "__global__ void k(float4 *x) { x[threadIdx.x] = make_float4(1, 2, 3, 4); }"
     memory = np.zeros(300, np.float32)
     begin = next(i for i in range(4) if memory[i:].ctypes.data % 16 == 4)
@@ -203,13 +204,13 @@ def test_misaligned():
     assert aligned.tolist() == [1, 2, 3, 4] * 32
 
 
-def test_writing_what_is_read_only():
+def test_writing_what_is_read_only() -> None:
     x = np.ones(32, np.float32)
     fault = fault_of(lambda: execute(ptx_of(PLAIN), x, np.int32(32), read_only=(x,)))
     assert "which is only to be read" in str(fault)
 
 
-def test_reading_what_nobody_wrote():
+def test_reading_what_nobody_wrote() -> None:
     x = np.ones(32, np.float32)
     fault = fault_of(lambda: execute(ptx_of(PLAIN), x, np.int32(32), unwritten=(x,)))
     assert "which nothing has written" in str(fault)
@@ -219,7 +220,7 @@ def test_reading_what_nobody_wrote():
 
 
 @pytest.mark.parametrize(("blocks", "threads"), [(1, 64), (2, 32), (64, 1)])
-def test_a_race(blocks, threads):
+def test_a_race(blocks: int, threads: int) -> None:
     text = """
 __global__ void k(int *x) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -232,14 +233,14 @@ __global__ void k(int *x) {
     assert fault.buffer == "argument 0"
 
 
-def test_all_threads_writing_one_word_is_a_race_even_if_they_write_the_same():
+def test_all_threads_writing_one_word_is_a_race_even_if_they_write_the_same() -> None:
     text = "__global__ void k(int *x) { *x = 1; }"
     fault = fault_of(lambda: execute(ptx_of(text), np.zeros(1, np.int32), blocks=2, threads=1))
     assert "thread 0 of block 0 writes" in str(fault) or "thread 0 of block 1 writes" in str(fault)
     execute(ptx_of(text), np.zeros(1, np.int32), threads=1)
 
 
-def test_a_barrier_orders_what_threads_of_a_block_do_but_not_blocks():
+def test_a_barrier_orders_what_threads_of_a_block_do_but_not_blocks() -> None:
     text = """
 __global__ void k(int *x) {
     int t = threadIdx.x;
@@ -276,13 +277,13 @@ __global__ void k(int *x, int *out) {
 
 
 @targets
-def test_a_reduction_in_a_warp(version, capability):
+def test_a_reduction_in_a_warp(version: tuple[int, int], capability: int) -> None:
     x, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
     execute(ptx_of(WARP_SYNC, capability, version), x, out, threads=64)
     assert out.tolist() == [496] * 32 + [1520] * 32
 
 
-def test_a_warp_barrier_orders_only_its_warp():
+def test_a_warp_barrier_orders_only_its_warp() -> None:
     text = WARP_SYNC.replace("t / 32 * 32", "0")
     x, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
     fault = fault_of(lambda: execute(ptx_of(text), x, out, threads=64))
@@ -292,7 +293,7 @@ def test_a_warp_barrier_orders_only_its_warp():
     assert "shared variable" in fault.buffer
 
 
-def test_a_barrier_in_a_branch():
+def test_a_barrier_in_a_branch() -> None:
     text = """
 __global__ void k(int *x) {
     if (threadIdx.x < 40) { x[threadIdx.x] = 1; __syncthreads(); }
@@ -308,13 +309,13 @@ __global__ void k(int *x) {
     assert "waits at another barrier" in str(fault)
 
 
-def test_a_loop_without_end():
+def test_a_loop_without_end() -> None:
     text = "__global__ void k(volatile int *x) { while (x[threadIdx.x] == 0) {} }"
     fault = fault_of(lambda: execute(ptx_of(text), np.zeros(32, np.int32), limit=10_000))
     assert "10000 instructions" in str(fault)
 
 
-def test_a_trap():
+def test_a_trap() -> None:
     text = "__global__ void k(int *x) { if (x[threadIdx.x] == 9) __trap(); x[threadIdx.x] += 1; }"
     x = np.arange(9, dtype=np.int32)
     execute(ptx_of(text), x, threads=9)
@@ -325,7 +326,9 @@ def test_a_trap():
 
 
 @targets
-def test_two_dimensions_local_arrays_constants_and_generic_addresses(version, capability):
+def test_two_dimensions_local_arrays_constants_and_generic_addresses(
+    version: tuple[int, int], capability: int
+) -> None:
     text = """
 __constant__ int weights[4] = {1, 10, 100, 1000};
 __device__ int tally = 7;
@@ -358,7 +361,7 @@ __global__ void k(int *out, int which) {
                 assert out[y * 24 + x] == v + 10 ** (x % 4) + 70000
 
 
-def test_dynamic_shared_memory():
+def test_dynamic_shared_memory() -> None:
     text = """
 extern __shared__ int s[];
 __global__ void k(int *x, int n) {
@@ -371,17 +374,32 @@ __global__ void k(int *x, int n) {
     execute(ptx_of(text), x, np.int32(31), shared=128)
     assert x.tolist() == list(range(31, -1, -1))
     fault = fault_of(lambda: execute(ptx_of(text), x, np.int32(32), shared=128))
-    assert "0 bytes behind the end of dynamic shared memory" in str(fault)
+    assert "right behind the end of dynamic shared memory" in str(fault)
     fault = fault_of(lambda: execute(ptx_of(text), x, np.int32(31)))
     assert "writes 4 bytes" in str(fault)
     fault = fault_of(lambda: execute(ptx_of(text), x, np.int32(32), shared=160))
     assert "which nothing has written" in str(fault)
 
 
-def test_a_variable_keeps_its_value_for_the_next_launch():
+def test_a_variable_keeps_its_value_for_the_next_launch() -> None:
     text = "__device__ int calls = 3; __global__ void k(int *x) { calls += 1; *x = calls; }"
     x = np.zeros(1, np.int32)
     variables = variable_buffers(program_of(ptx_of(text)))
     for expected in (4, 5):
         execute(ptx_of(text), x, threads=1, variables=variables)
         assert x[0] == expected
+
+
+def test_what_is_read_as_constant_must_stay_so() -> None:
+    """``const __restrict__`` lets the compiler read by ``ld.global.nc``, which may miss what is written."""
+    text = """
+__global__ void k(const float *__restrict__ x, float *__restrict__ y) {
+    y[threadIdx.x] = 2 * x[threadIdx.x];
+}
+"""
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    assert "ld.global.nc.f32" in ptx_of(text)
+    execute(ptx_of(text), x, y)
+    assert y.tolist() == [2 * i for i in range(32)]
+    fault = fault_of(lambda: execute(ptx_of(text), x, np.uint64(address_of(x))))
+    assert "read as constant, although what .nc reads must not change" in str(fault)

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 
 from solvergen.runtime.ptx.machine.clock import WARP, Clock
 from solvergen.runtime.ptx.machine.faults import Violation
+from solvergen.runtime.ptx.machine.kinds import Access, Kind
 from solvergen.runtime.ptx.machine.marks import mark_of
-from solvergen.runtime.ptx.machine.memory import Access, Kind, Memory
+from solvergen.runtime.ptx.machine.memory import Memory
 from solvergen.runtime.ptx.machine.regions import Region, Regions
 from solvergen.runtime.ptx.module import Instruction, Place
 
 BLOCKS, THREADS = 2, 2 * WARP
 BASE = 4096
-KINDS: tuple[Kind, ...] = ("read", "write", "strong read", "strong write", "atomic")
+KINDS: tuple[Kind, ...] = ("read", "constant read", "write", "strong read", "strong write", "atomic")
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,12 @@ def writes(kind: Kind) -> bool:
 
 
 def strong(kind: Kind) -> bool:
-    return kind not in ("read", "write")
+    return kind in ("strong read", "strong write", "atomic")
 
 
 def races(history: list[Touch | Barrier]) -> bool:
     """By the definition: two accesses of different threads to one word, one of them a write, not both strong,
-    with no barrier between that both threads took part in."""
+    with no barrier between that both threads took part in. A constant read races with whatever is written."""
     log: list[tuple[int, int, int, Kind]] = []  # time, thread, word, kind
     met: list[tuple[int, int, int | None]] = []
     for time, event in enumerate(history):
@@ -70,7 +71,11 @@ def races(history: list[Touch | Barrier]) -> bool:
         for thread, word in event.places:
             for part in (2 * word, 2 * word + 1) if event.wide else (2 * word,):
                 for before, other, there, kind in log:
-                    if there != part or other == thread or not (writes(kind) or writes(event.kind)):
+                    if there != part or not (writes(kind) or writes(event.kind)):
+                        continue
+                    if "constant read" in (kind, event.kind):
+                        return True
+                    if other == thread:
                         continue
                     if strong(kind) and strong(event.kind):
                         continue

@@ -133,7 +133,10 @@ def finding() -> Disagreement:
 def test_a_finding_is_written_and_run_again(finding: Disagreement, replays: Path) -> None:
     path = write_replay(finding)
     assert path.parent == replays
-    assert write_replay(finding) == path  # once, however often it is found
+    # Once, however often it is found, and whatever addresses an error names.
+    assert write_replay(replace(finding, difference=None, error="KernelFault: at 0x7f00\nline")) == path
+    assert write_replay(replace(finding, backend="ptx")) != path
+    assert write_replay(finding) == path
     content = read_replay(path)
     assert (content.optimizer, content.spec, content.backend) == ("adam", "specs/adam.yaml", "cpu")
     assert content.text == (SPECS / "adam.yaml").read_text()
@@ -156,6 +159,12 @@ def test_the_file_holds_what_people_look_for(finding: Disagreement, tmp_path: Pa
     assert difference["equation"]["place"] == "specs/adam.yaml:38"
     assert data["finding"]["report"] == finding.describe()
     assert data["spec"]["digest"] == shipped()["adam"].definition.digest
+
+
+def test_the_headline_is_a_line(finding: Disagreement) -> None:
+    error = replace(finding, difference=None, error="KernelFault: reads behind\n  block 0 of 1")
+    assert error.headline == "cpu raises KernelFault: reads behind"
+    assert "block 0 of 1" in error.describe()
 
 
 def test_a_rule_that_is_not_shipped_is_compiled_from_its_text(tmp_path: Path) -> None:
@@ -498,6 +507,7 @@ def test_the_command_says_where_and_runs_it_again(
     assert run_command(["verify", "--replay", str(path)]) == 1
     captured = capsys.readouterr()
     assert "adam\tcpu\tdiffers\texp_avg of w" in captured.out
+    assert "example = Example(" in captured.err
     assert "is not its rule" in captured.err
 
 

@@ -21,7 +21,7 @@ from solvergen.verify.dtypes import LAYOUTS, PAIRS
 from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
 from solvergen.verify.settings import candidates, edges, hyperparameters_near, space_of, values
-from solvergen.verify.strategies import examples
+from solvergen.verify.strategies import LATE, examples, factors
 from solvergen.verify.values import CATEGORIES, FILLS, arrays, categories_in, fill, special_values
 
 
@@ -97,6 +97,9 @@ def test_a_category_is_what_it_says(category: str, dtype: str, monkeypatch: pyte
         assert found == {"ordinary"}
     elif category == "special":
         assert found >= {"zero", "subnormal", "ordinary", "infinite", "nan"}
+    elif category == "tie":
+        assert found >= {"ordinary"}
+        assert not found & {"infinite", "nan"}
     elif category == "subnormal":
         assert "subnormal" in found
         assert found <= {"subnormal", "zero", "negative zero"}
@@ -202,6 +205,54 @@ def test_everything_drawn_is_valid(runs: list[Example]) -> None:
                 assert space.in_range(hyperparameters)
             assert [g is None or g.shape == t.shape for g, t in zip(s.gradients, e.tensors, strict=True)]
     assert {g.options["nesterov"] for e in runs for g in e.groups} == {False, True}
+
+
+def test_gradients_that_cancel_what_stands_beside_them(runs: list[Example]) -> None:
+    """Multiples of parameters, loaded states and earlier gradients, by what the hyperparameters suggest."""
+    found: set[tuple[str, float]] = set()
+    for e in runs:
+        for step in e.steps:
+            for tensor, gradient in zip(e.tensors, step.gradients, strict=True):
+                if gradient is None or tensor.param.dtype != np.float64:
+                    continue
+                for factor in factors(step.hyperparameters[tensor.group]):
+                    with np.errstate(all="ignore"):
+                        opposed = -factor * tensor.param
+                    same = (gradient == opposed) & np.isfinite(gradient) & (gradient != 0)
+                    if same.any():
+                        found.add(("param", factor))
+    assert len(found) > 10
+    assert factors({"lr": 0.25, "momentum": 0.0}) == (1.0, 0.25, 4.0, 1 / 3, 3.0)
+    assert factors({"lr": 1e-300, "power": -2.0}) == (1.0, -2.0, -0.5)
+
+
+def test_decays_are_slow_where_counts_are_large() -> None:
+    space = space_of(definition((LR, MOMENTUM)))
+    late = [e for e in drawn(examples(space), 200) if e.start > LATE]
+    assert late
+    slow = [e for e in late if any(h["momentum"] > 1 - 2.0**-24 for h in e.steps[0].hyperparameters)]
+    assert len(late) / 5 < len(slow) < len(late)
+    assert len({e.steps[0].hyperparameters[0]["lr"] for e in late}) > 10
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ties_are_halfway_between_numbers_of_a_narrower_type(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FILLS, "only", ("tie",))
+    numbers = fill("only", 3, dtype, (4000,))
+    up, down = (np.nextafter(numbers, numbers.dtype.type(to)) for to in (np.inf, -np.inf))
+    narrower = {"float32": ("bfloat16", "float16"), "float64": ("float32",)}[dtype]
+    at, beside = np.zeros(4000, bool), np.zeros(4000, bool)
+    with np.errstate(all="ignore"):
+        for name in narrower:
+            below, here, above = (x.astype(numpy_dtype(name)).astype(np.float64) for x in (down, numbers, up))
+            at |= (below != here) != (here != above)
+            beside |= (below != above) & ((below == here) != (here == above))
+            # The midpoint itself goes one way, and its neighbours both ways.
+            assert (below != above).sum() > 1000
+    assert at.mean() > 0.5
+    assert beside.mean() > 0.5
 
 
 def test_the_limits_hold() -> None:

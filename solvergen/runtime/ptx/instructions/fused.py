@@ -67,7 +67,7 @@ def fma64(a: HostArray, b: HostArray, c: HostArray) -> HostArray:
 def _one(a: float, b: float, c: float) -> float:
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if not exact:
-        return a * b + c if a * b == 0 or c == 0 else 0.0
+        return a * b + c if c == 0 else 0.0  # of zeros the signs matter, of what cancels nothing
     try:
         return exact.numerator / exact.denominator  # Python rounds this quotient correctly
     except OverflowError:

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.ptx.instructions.operation import Compute, Form, Operation
+from solvergen.runtime.ptx.instructions.operation import Compute, Decoder, Form, Operation
 from solvergen.runtime.ptx.types import TYPES, Type
 
 INTEGERS = ("u16", "u32", "u64", "s16", "s32", "s64")
@@ -36,7 +36,7 @@ def _clamped(operation: Binary) -> Binary:
     return compute
 
 
-def _sum(operation: Binary) -> Callable[[Form], Operation]:
+def _sum(operation: Binary) -> Decoder:
     """add and sub, with ``.sat`` for s32."""
 
     def decode(form: Form) -> Operation:
@@ -193,7 +193,7 @@ def neg(form: Form) -> Operation:
     return form.operation(np.negative, (type,), type)
 
 
-def _extremum(operation: Binary) -> Callable[[Form], Operation]:
+def _extremum(operation: Binary) -> Decoder:
     def decode(form: Form) -> Operation:
         type = form.type(*INTEGERS)
         if form.flag("relu"):

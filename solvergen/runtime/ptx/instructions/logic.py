@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.ptx.instructions.operation import Compute, Form, Operation
+from solvergen.runtime.ptx.instructions.operation import Compute, Decoder, Form, Operation
 from solvergen.runtime.ptx.module import Integer
 from solvergen.runtime.ptx.types import TYPES
 
@@ -20,7 +20,7 @@ BITS = ("b16", "b32", "b64")
 U32 = TYPES["u32"]
 
 
-def _bitwise(operation: Callable[[HostArray, HostArray], HostArray]) -> Callable[[Form], Operation]:
+def _bitwise(operation: Callable[[HostArray, HostArray], HostArray]) -> Decoder:
     def decode(form: Form) -> Operation:
         type = form.type("pred", *BITS)
         return form.operation(operation, (type, type), type)

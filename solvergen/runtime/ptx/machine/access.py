@@ -12,7 +12,8 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.ptx.machine.addresses import WINDOWS, address, space_of
 from solvergen.runtime.ptx.machine.atomics import CHANGES, change_of
 from solvergen.runtime.ptx.machine.faults import Violation
-from solvergen.runtime.ptx.machine.memory import Access, Kind, Memory
+from solvergen.runtime.ptx.machine.kinds import Access, Kind
+from solvergen.runtime.ptx.machine.memory import Memory
 from solvergen.runtime.ptx.machine.modifiers import access_form
 from solvergen.runtime.ptx.machine.slots import MINE, Slots, Values, error, extend, results_of, widened
 from solvergen.runtime.ptx.machine.step import Step
@@ -49,7 +50,8 @@ def load(instruction: Instruction, slots: Slots, kernel: Kernel) -> tuple[Step, 
     writes = tuple(target for target, _ in targets if target)
     if form.space == "param":
         return Step(instruction, _parameter(instruction, form.type, targets, kernel), (), writes), None
-    access = Access(instruction, form.type.dtype, form.count, "strong read" if form.strong else "read")
+    kind: Kind = "constant read" if form.constant else "strong read" if form.strong else "read"
+    access = Access(instruction, form.type.dtype, form.count, kind)
     reads, perform = _performer(instruction, instruction.operands[1], form.space, slots)
 
     def action(

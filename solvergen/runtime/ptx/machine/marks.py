@@ -36,12 +36,15 @@ class Marks:
         self._who = np.zeros(count, np.int32)
         self._when = np.zeros(count, np.int32)
 
-    def conflict(self, where: Where, mine: HostArray) -> tuple[int, int] | None:
+    def conflict(self, where: Where, mine: HostArray, *, always: bool = False) -> tuple[int, int] | None:
         """The first of the accesses by ``mine`` that isn't after all that left marks there: its position and
-        the thread that it races with; None if all are."""
+        the thread that it races with; None if all are. ``always``: any mark will do, whosever it is."""
         who = self._who[where]
         if not who.any():
             return None
+        if always:
+            position = int((who != 0).argmax())
+            return position, int(thread_of(who[position]))
         unordered = who != mine
         if not unordered.any():
             return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -14,41 +14,9 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.ptx.machine.atomics import Change, apply
 from solvergen.runtime.ptx.machine.clock import Clock
 from solvergen.runtime.ptx.machine.faults import Violation
+from solvergen.runtime.ptx.machine.kinds import CHANGED, DONE, RACE, RACES, READS, VERBS, WRITES, Access, Kind
 from solvergen.runtime.ptx.machine.marks import Marks, Where
 from solvergen.runtime.ptx.machine.regions import Regions, Stray
-from solvergen.runtime.ptx.module import Instruction
-
-Kind = Literal["read", "write", "strong read", "strong write", "atomic"]
-"""What an access is to others. Strong ones are volatile, relaxed, acquire and release."""
-
-_RACES: dict[Kind, tuple[Kind, ...]] = {
-    "read": ("write", "strong write", "atomic"),
-    "write": ("read", "write", "strong read", "strong write", "atomic"),
-    "strong read": ("write",),
-    "strong write": ("read", "write"),
-    "atomic": ("read", "write"),
-}
-"""What each kind of access races with: strong ones and atomics not with one another."""
-
-_VERBS: dict[Kind, str] = {
-    "read": "reads",
-    "write": "writes",
-    "strong read": "reads",
-    "strong write": "writes",
-    "atomic": "atomically updates",
-}
-_DONE: dict[Kind, str] = {
-    "read": "read",
-    "write": "wrote",
-    "strong read": "read",
-    "strong write": "wrote",
-    "atomic": "atomically updated",
-}
-READS: frozenset[Kind] = frozenset({"read", "strong read", "atomic"})
-"""Accesses that need something to be there."""
-
-WRITES: frozenset[Kind] = frozenset({"write", "strong write", "atomic"})
-"""Accesses that leave something there."""
 
 _WORDS: dict[int, np.dtype[Any]] = {
     1: np.dtype("u1"),
@@ -59,24 +27,7 @@ _WORDS: dict[int, np.dtype[Any]] = {
 }
 """Types by which accesses of each width are moved in one go. No arithmetic is done on them."""
 
-_RACE = "which {{other}} {} with no barrier between them"
-
 _SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What an instruction does to memory: ``count`` values of ``dtype`` at each address."""
-
-    instruction: Instruction
-    dtype: np.dtype[Any]
-    count: int
-    kind: Kind
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that each thread accesses."""
-        return self.count * self.dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +181,7 @@ class Memory:
         try:
             offsets, region, low, high = self.regions.locate(addresses, nbytes)
         except Stray as stray:
-            message = f"{_VERBS[access.kind]} {nbytes} bytes {stray.message}"
+            message = f"{VERBS[access.kind]} {nbytes} bytes {stray.message}"
             raise Violation(access.instruction, stray.position, message, buffer=stray.name) from None
         run = (
             (copies is None or len(copies) == 1)
@@ -243,7 +194,7 @@ class Memory:
             position = int(((addresses & (nbytes - 1)) != 0).argmax())
             name = self.regions.name(region, position)
             message = (
-                f"{_VERBS[access.kind]} {nbytes} bytes at {int(addresses[position]):#x} in {name}: the "
+                f"{VERBS[access.kind]} {nbytes} bytes at {int(addresses[position]):#x} in {name}: the "
                 f"address is not a multiple of {nbytes}"
             )
             raise Violation(access.instruction, position, message, buffer=name)
@@ -254,7 +205,7 @@ class Memory:
 
         def violation(position: int, problem: str, other: int | None = None) -> Violation:
             name = self.regions.name(region, min(position, len(placed.offsets) - 1))
-            what = f"{_VERBS[kind]} {nbytes} bytes of {name}"
+            what = f"{VERBS[kind]} {nbytes} bytes of {name}"
             offset = int(placed.offsets[min(position, len(placed.offsets) - 1)]) % self.stride
             index = region if isinstance(region, int) else int(region[min(position, len(region) - 1)])
             inside = offset - self.regions.offset_of[index]
@@ -272,13 +223,17 @@ class Memory:
                 self._valid[where] = True
         if not self._marks:
             return
-        for other in _RACES[kind]:
-            if other in self._marks and (found := self._marks[other].conflict(where, marks)):
-                raise violation(found[0] // each, _RACE.format(_DONE[other]), found[1])
+        for other in RACES[kind]:
+            if other not in self._marks:
+                continue
+            constant = "constant read" in (kind, other)
+            if found := self._marks[other].conflict(where, marks, always=constant):
+                problem = CHANGED if constant else RACE
+                raise violation(found[0] // each, problem.format(DONE[other]), found[1])
         own = self._marks[kind]
         own.leave(where, marks)
         if kind == "write" and (found := own.clash(where, marks)):
-            raise violation(found[0] // each, _RACE.format("writes"), found[1])
+            raise violation(found[0] // each, RACE.format("writes"), found[1])
 
     def _granules(self, placed: _Placed, nbytes: int, mine: HostArray) -> tuple[Where, HostArray, int]:
         """The granules of accesses, the marks that go there, and how many each access has."""

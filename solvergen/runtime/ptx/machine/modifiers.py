@@ -19,7 +19,7 @@ _SPACES = {
 }
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
 _SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
-_HINTS = frozenset({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak"})
+_HINTS = frozenset({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "weak"})
 """Where a value is cached, which no result depends on."""
 
 _HINT_LEVELS = ("L1::", "L2::")
@@ -33,6 +33,7 @@ class AccessForm:
 
     space: str | None
     strong: bool
+    constant: bool
     count: int
     type: Type
     operation: str = ""
@@ -41,7 +42,7 @@ class AccessForm:
 def access_form(instruction: Instruction, operations: frozenset[str] = frozenset()) -> AccessForm:
     """Read the modifiers. Raises PtxError for one that isn't known."""
     space: str | None = None
-    strong, count, operation = False, 1, ""
+    strong, constant, count, operation = False, False, 1, ""
     *modifiers, kind = instruction.modifiers or ("",)
     if kind not in _TYPES:
         raise error(instruction, f"the interpreter doesn't know {instruction.name}")
@@ -50,6 +51,8 @@ def access_form(instruction: Instruction, operations: frozenset[str] = frozenset
             space = _SPACES[modifier]
         elif modifier in _STRONG:
             strong = True
+        elif modifier == "nc" and instruction.opcode == "ld":
+            constant = True
         elif modifier in operations and not operation:
             operation = modifier
         elif modifier in _VECTORS and count == 1 and not operations:
@@ -64,4 +67,4 @@ def access_form(instruction: Instruction, operations: frozenset[str] = frozenset
             raise error(instruction, f"the interpreter doesn't know .{modifier} of {instruction.name}")
     if count * TYPES[kind].nbytes > 32:
         raise error(instruction, f"{instruction.name} accesses more than 32 bytes at once")
-    return AccessForm(space, strong, count, TYPES[kind], operation)
+    return AccessForm(space, strong, constant, count, TYPES[kind], operation)

@@ -116,4 +116,5 @@ class Regions:
             return f"at {shown}, of which {over} lie behind the end of {where}", nearest.name
         if address < nearest.address:
             return f"at {shown}, {nearest.address - address} bytes before {where}", nearest.name
-        return f"at {shown}, {address - nearest.end} bytes behind the end of {where}", nearest.name
+        behind = f"{address - nearest.end} bytes" if address > nearest.end else "right"
+        return f"at {shown}, {behind} behind the end of {where}", nearest.name

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from solvergen.runtime.ptx.machine.buffers import Buffer, joined
 from solvergen.runtime.ptx.machine.clock import Clock
-from solvergen.runtime.ptx.machine.memory import Kind, Memory
+from solvergen.runtime.ptx.machine.kinds import Kind
+from solvergen.runtime.ptx.machine.memory import Memory
 from solvergen.runtime.ptx.machine.program import Program
 from solvergen.runtime.ptx.machine.regions import Region, Regions
 
@@ -84,4 +85,4 @@ def _kinds(program: Program, space: str) -> frozenset[Kind]:
 
 def _granule(program: Program, space: str) -> int:
     """Bytes of the narrowest access: threads that touch different granules aren't in one another's way."""
-    return min((use.nbytes for use in program.uses if use.space in (None, space)), default=_WIDEST)
+    return min([_WIDEST, *(use.nbytes for use in program.uses if use.space in (None, space))])

@@ -127,8 +127,9 @@ class TestFloat64:
 
     def test_without_a_line_only_the_text_says(self) -> None:
         assert checks(self.PRODUCT) == []
-        found = arithmetic_findings(kernel(f"{self.PRODUCT}; ret;"), Source("int x;"), float64=False)
-        assert [finding.check for finding in found] == ["float64"]
+        for text in ("int x;", LINES[0]):
+            found = arithmetic_findings(kernel(f"{self.PRODUCT}; ret;"), Source(text), float64=False)
+            assert [finding.check for finding in found] == ["float64"]
 
 
 class TestWhereItComesFrom:

@@ -122,7 +122,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"capabilities": [70]}, "no compute capability 70"),
+            ({"capabilities": [70]}, "doesn't know compute capability 70"),
             ({"parts": ["gpu"]}, "static checks of cuda and cpu, not of 'gpu'"),
             ({"dtypes": [("float64", "float32")]}, "no kernel has float64 parameters and float32 gradients"),
         ],
@@ -202,6 +202,13 @@ class TestFaults:
                 r"reinterpret_cast<char \*>\(const_cast<sg_u64 \*>\(table\)\) \+ displacement",
                 "reinterpret_cast<char *>(table[index])",
                 {"generic address"},
+                "",
+            ),
+            (
+                "lion",
+                r"__stwb\(reinterpret_cast<float4 \*>\(to \+ k\), word\)",
+                "to[k] = word.x, to[k + 1] = word.y, to[k + 2] = word.z, to[k + 3] = word.w",
+                {"width"},
                 "",
             ),
             (

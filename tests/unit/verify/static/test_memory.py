@@ -135,6 +135,11 @@ class TestMainLoop:
         assert found(memory) == [("width", "32 bits of m in the main loop instead of 128")] * 4
         assert memory.width == 32
 
+    def test_wider_words_are_as_good(self) -> None:
+        words = load(0, 0, "v8.f32") + load(1, 8, "v8.f32") + load(2, 16, "v8.f32")
+        words += store(0, 0, "v8.f32") + store(2, 16, "v8.f32")
+        assert looked_at(words) == Memory(256, 3.0, 2.0, ())
+
     def test_no_words_at_all(self) -> None:
         memory = looked_at(SINGLES)
         assert ("width", "no loop has accesses of 128 bits") in found(memory)
@@ -160,11 +165,14 @@ class TestMainLoop:
             RIGHT
             + "ld.local.f32 %f31, [%rd30]; st.f32 [%rd10], %f31;"
             + "ld.shared.f32 %f31, [%r9]; ld.f32 %f31, [%rd10];"
+            + "atom.global.add.f32 %f31, [%rd12], %f30; red.shared.add.u32 [%r9], 1;"
         )
         assert [f.check for f in looked_at(inside).findings] == [
             "local memory",
             "generic address",
             "generic address",
+            "atomic",
+            "atomic",
         ]
 
 
