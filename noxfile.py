@@ -57,7 +57,7 @@ def sanitizers(session: nox.Session) -> None:
     cache = os.path.join(session.create_tmp(), "kernels")
     for names in SANITIZERS:
         watched = ("python", "-m", "solvergen.runtime.native.sanitizers", names)
-        verify = ("-m", "solvergen", "verify", "--backends", "cpu", "-n", "100")
+        verify = ("-m", "solvergen", "verify", "--backends", "cpu", "-n", "50")
         for specs in ("specs", "tests/support/specs"):
             session.run(*watched, *verify, "--specs", specs, env={"SOLVERGEN_CACHE_DIR": cache})
 
