@@ -23,8 +23,12 @@ SHARED = ("conversion", "lanes", "functions")
 
 ELSEWHERE = tuple(kind for kind in KINDS if kind not in SHARED)
 
+ROUNDING = ("grouping", "contraction", "flush", "ulp")
+"""Kinds of faults that change last digits, which terms damped by 1e-6 and 1e-9 don't show."""
+
 KINDS_IN: Mapping[str, tuple[str, ...]] = {
-    "selections": ("load", "store", "call", "branch", "buffer", *SHARED),
+    "everything": tuple(kind for kind in ELSEWHERE if kind not in ROUNDING),
+    "selections": ("operator", "variable", "load", "store", "call", "branch", "buffer", "ulp", *SHARED),
     "functions": ("functions",),
 }
 """What is mutated in a spec, where it isn't ``ELSEWHERE``."""
@@ -57,8 +61,15 @@ def main(spec: str, targets: str, per_kind: str = "all", *kinds: str) -> None:
         for target in targets.split(","):
             experiment = Experiment(mutated, {"cpu": cpu, "ptx": ptx, "cuda": host_cuda}[target]())
             wanted = kinds or KINDS_IN.get(name, ELSEWHERE)
-            mutants = [mutant for mutant in experiment.mutants if mutant.kind in wanted]
-            chosen = sample(mutants, None if per_kind == "all" else int(per_kind))
+            shared = [
+                mutant for mutant in experiment.mutants if mutant.kind in wanted and mutant.kind in SHARED
+            ]
+            own = [
+                mutant for mutant in experiment.mutants if mutant.kind in wanted and mutant.kind not in SHARED
+            ]
+            count = None if per_kind == "all" else int(per_kind)
+            # What all kernels share is tried here for all of them.
+            chosen = [*sample(own, count), *sample(shared, count and 4 * count)]
             for outcome in experiment.run(chosen, jobs=len(os.sched_getaffinity(0))):
                 print(json.dumps({"target": target, **outcome.as_json()}), flush=True)
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
