@@ -157,6 +157,7 @@ def test_active_lanes() -> None:
     [
         ("0x00000fff", "doesn't name"),  # by the lanes from 12 on
         ("0xfffff001", "waits for lanes 0 of its warp"),
+        ("0x000fffff", "waits for lanes 0, 1, 2"),  # as many as are there, but not the same
     ],
 )
 def test_lanes_that_are_not_there(mask: str, problem: str) -> None:
