@@ -90,6 +90,13 @@ EQUIVALENT = (
     Equivalent(r"kernel\.cu", r"sg_head < sg_count \? sg_head", r"sg_head < sg_count", r".*", _SLOWER),
     Equivalent(
         r"kernel\.cu",
+        r"sg_head\(sg_at, sg_this\.count\)",
+        r"sg_this\.count",
+        r"\(sg_this\.count [-+] 1\)",
+        _SLOWER,
+    ),
+    Equivalent(
+        r"kernel\.cu",
         r"sg_address \|= .*sg_param_at",
         r"\|=",
         r"&=",

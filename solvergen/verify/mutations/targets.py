@@ -11,6 +11,10 @@ from solvergen.verify.mutations.flags import FlagFault
 from solvergen.verify.mutations.tables import TableFault
 
 
+INSTRUCTIONS = 100_000
+"""What threads may execute on ptx before they are held to never end: many times what a right kernel needs."""
+
+
 @dataclass(frozen=True)
 class Target:
     """``file``: the text of an optimizer's folder that ``backend`` compiles. ``image``: what a text is
@@ -55,4 +59,4 @@ def ptx(capability: int = 90) -> Target:
         return compiler.compile(text, f"compute_{capability}", defines).image
 
     PtxBackend(capability)
-    return Target("ptx", "kernel.cu", lambda: PtxBackend(capability), image, PTX, ON_CUDA)
+    return Target("ptx", "kernel.cu", lambda: PtxBackend(capability, limit=INSTRUCTIONS), image, PTX, ON_CUDA)
