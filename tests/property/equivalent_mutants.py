@@ -80,6 +80,7 @@ EQUIVALENT = (
     Equivalent(r"kernel\.cu", r"sg_u64 sg_address = 0;", r"0", r"1", _SLOWER),
     Equivalent(r"kernel\.cu", r"const int sg_head = ", r"/", r"\*", _SLOWER),
     Equivalent(r"kernel\.cu", r"const int sg_head = ", r"-", r"", _SLOWER),
+    Equivalent(r"kernel\.cu", r"const int sg_head = ", r"\(int\)\(-re.*", r"\(int\)sizeof .*", _SLOWER),
     Equivalent(
         r"kernel\.cu",
         r"sg_head < sg_count \? sg_head",

@@ -10,7 +10,6 @@ from solvergen.runtime.backends.base import Backend
 from solvergen.verify.mutations.flags import FlagFault
 from solvergen.verify.mutations.tables import TableFault
 
-
 INSTRUCTIONS = 100_000
 """What threads may execute on ptx before they are held to never end: many times what a right kernel needs."""
 
