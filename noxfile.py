@@ -57,7 +57,7 @@ def sanitizers(session: nox.Session) -> None:
     cache = os.path.join(session.create_tmp(), "kernels")
     for names in SANITIZERS:
         watched = ("python", "-m", "solvergen.runtime.native.sanitizers", names)
-        verify = ("-m", "solvergen", "verify", "--backends", "cpu", "-n", "100")
+        verify = ("-m", "solvergen", "verify", "--backends", "cpu", "-n", "50")
         for specs in ("specs", "tests/support/specs"):
             session.run(*watched, *verify, "--specs", specs, env={"SOLVERGEN_CACHE_DIR": cache})
 
@@ -66,4 +66,6 @@ def sanitizers(session: nox.Session) -> None:
 def static(session: nox.Session) -> None:
     """What NVRTC and the C compiler make of every kernel, for every compute capability."""
     install(session)
-    session.run("solvergen", "verify", "--static", *session.posargs)
+    session.run("solvergen", "verify", "--static", "--dtypes", "all", *session.posargs)
+    # And what only the shipped ones are held to: words, registers, bytes in flight.
+    session.run("python", "-m", "pytest", "tests/compiler/test_cuda_compiles.py", env={"SOLVERGEN_STATIC": "all"})

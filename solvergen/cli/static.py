@@ -102,9 +102,11 @@ def _capabilities(given: str) -> list[int]:
 def _pairs(given: str | None) -> Sequence[tuple[str, str]]:
     from solvergen.verify.dtypes import PAIRS
 
-    if given is None:
-        return PAIRS
     names = {param if param == grad else f"{param}/{grad}": (param, grad) for param, grad in PAIRS}
+    if given is None:
+        return [pair for pair in PAIRS if pair[0] == pair[1]]
+    if given.strip() == "all":
+        return PAIRS
     pairs = []
     for text in given.split(","):
         param, _, grad = text.strip().partition("/")

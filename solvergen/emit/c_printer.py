@@ -74,13 +74,18 @@ class CPrinter:
         return text if own >= level else f"({text})"
 
     def _call(self, e: Call) -> tuple[str, int]:
-        arguments = [self.text(a) for a in e.args]
+        defined = library().get(e.function)
+        widened = defined is not None and defined.wide and not self.wide
+        # Each argument is printed once: twice would be two to the depth of the nesting.
+        if widened:
+            arguments = ", ".join(f"(double){self._at_least(a, _UNARY)}" for a in e.args)
+        else:
+            arguments = ", ".join(self.text(a) for a in e.args)
         if e.function in _PRIMITIVES:
-            return f"sg_{e.function}{'64' if self.wide else ''}({', '.join(arguments)})", _ATOM
-        if not self.wide and e.function not in library():
+            return f"sg_{e.function}{'64' if self.wide else ''}({arguments})", _ATOM
+        if not self.wide and defined is None:
             raise CompilerBug(f"no C for the function {e.function}")
         self.functions.setdefault(e.function)
-        if not self.wide and library()[e.function].wide:
-            wide = ", ".join(f"(double){self._at_least(a, _UNARY)}" for a in e.args)
-            return f"(sg_real)sg_{e.function}({wide})", _UNARY
-        return f"sg_{e.function}({', '.join(arguments)})", _ATOM
+        if widened:
+            return f"(sg_real)sg_{e.function}({arguments})", _UNARY
+        return f"sg_{e.function}({arguments})", _ATOM

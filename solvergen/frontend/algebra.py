@@ -66,8 +66,21 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 def _floor(x: Any) -> Any:
-    # Of a number that is no fraction SymPy would look for more and more digits.
-    return sympy.floor(x, evaluate=bool(x.free_symbols or x.is_Rational))
+    # Of a number that is no fraction SymPy would look for more and more digits; nested ones take it two to
+    # the power of their depth, and so do nested tanh.
+    simple = bool(x.free_symbols or x.is_Rational)
+    return sympy.floor(x, evaluate=simple and not x.has(sympy.floor, sympy.Mod))
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    # Written out, each operand stands twice: nested ones stay SymPy's own.
+    if (a + b).has(sympy.floor, sympy.Mod):
+        return sympy.Mod(a, b, evaluate=False)
+    return a - _floor(a / b) * b
+
+
+def _tanh(x: Any) -> Any:
+    return sympy.tanh(x, evaluate=not x.has(sympy.tanh))
 
 
 _ALGEBRA_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -76,7 +89,7 @@ _ALGEBRA_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "*": lambda a, b: a * b,
     "/": lambda a, b: a / b,
     "//": lambda a, b: _floor(a / b),
-    "%": lambda a, b: a - _floor(a / b) * b,
+    "%": _remainder,
     "**": _power,
 }
 _ALGEBRA_FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -87,7 +100,7 @@ _ALGEBRA_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "max": sympy.Max,
     "exp": sympy.exp,
     "log": sympy.log,
-    "tanh": sympy.tanh,
+    "tanh": _tanh,
     "cbrt": lambda x: sympy.sign(x) * sympy.cbrt(sympy.Abs(x)),  # SymPy's own of a negative number is complex
     "floor": _floor,
     "where": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),

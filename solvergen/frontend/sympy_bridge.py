@@ -214,6 +214,8 @@ class _Reader:
             # Max and Min keep a set: an order of our own makes the text the same from run to run.
             parts = sorted((self.read(a) for a in e.args), key=expression_text)
             return self.chain(lambda a, b: Call(name, (a, b)), parts)
+        if isinstance(e, sympy.Mod):
+            return Binary("%", self.read(e.args[0]), self.read(e.args[1]))
         if isinstance(e, sympy.ceiling):
             return _negative(Call("floor", (self.read(-e.args[0]),)))
         for name, function in _ONE_ARGUMENT.items():

@@ -17,7 +17,8 @@ def widened(*arguments: Any) -> tuple[Any, ...]:
     Python floats are scalars of float64 already, and their result is a Python float; beside an
     array they are rounded to its type first, as everywhere.
     """
-    arrays = [a for a in arguments if not isinstance(a, (float, int))]
+    # By exact type: np.float64, which a 0-d array turns into, is a subclass of float, but an element.
+    arrays = [a for a in arguments if type(a) is not float and type(a) is not int]
     if not arrays:
         return (*(np.float64(a) for a in arguments), float)
     real = np.result_type(*arrays)

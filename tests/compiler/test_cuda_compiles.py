@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,10 @@ def test_every_kernel(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    os.environ.get("SOLVERGEN_STATIC") != "all",
+    reason="thousands of kernels, a quarter of an hour: nox -s static, or SOLVERGEN_STATIC=all",
+)
 @pytest.mark.parametrize("number", TARGETS)
 @compilers
 def test_every_kernel_for_every_capability(compiler: nvrtc.Nvrtc, number: int) -> None:

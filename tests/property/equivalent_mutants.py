@@ -12,31 +12,44 @@ _KERNELS = r"kernel\.cu?"
 
 @dataclass(frozen=True)
 class Equivalent:
-    """``file`` and ``line`` are patterns for the file and for some of the line; the fault puts ``after``, or
-    what this pattern matches, in the place of ``before``."""
+    """``file`` and ``line`` are patterns for the file and for some of the line; the fault puts what ``after``
+    matches in the place of what ``before`` matches. ``specs``: a pattern for those in which it is so."""
 
     file: str
     line: str
     before: str
     after: str
     reason: str
+    specs: str = r".*"
 
-    def covers(self, mutant: Mutant) -> bool:
-        """Whether it speaks of this mutant."""
+    def covers(self, mutant: Mutant, spec: str) -> bool:
+        """Whether it speaks of this mutant of the spec."""
         return (
-            re.fullmatch(self.file, mutant.file) is not None
+            re.fullmatch(self.specs, spec) is not None
+            and re.fullmatch(self.file, mutant.file) is not None
             and re.search(self.line, mutant.source) is not None
-            and re.fullmatch(self.before, mutant.before) is not None
-            and re.fullmatch(self.after, mutant.after) is not None
+            and re.fullmatch(self.before, mutant.before, re.DOTALL) is not None
+            and re.fullmatch(self.after, mutant.after, re.DOTALL) is not None
         )
 
 
 _PAYLOAD = "another payload of NaN, and any NaN is like any other"
 _STORED = "the parameter is only stored afterwards, and a store rounds too"
+_SLOWER = (
+    "elements are taken one by one where words could be: the same bits (tests/unit/cuda count the words)"
+)
+_EVEN = "addresses and their distances are even"
 _SAME_THERE = "at the boundary both formulas give the same bits"
 
 EQUIVALENT = (
-    Equivalent(_KERNELS, r"param_new = sg_round_param\(", r"sg_round_param\(.*\)", r"\(.*\)", _STORED),
+    Equivalent(
+        _KERNELS,
+        r"param_new = sg_round_param\(",
+        r"sg_round_param\(.*\)",
+        r"\(.*\)",
+        _STORED,
+        r"(?!selections).*",
+    ),
     Equivalent(
         r"scalars\.py",
         r" = 1\.0 if .* else 0\.0$",
@@ -59,9 +72,41 @@ EQUIVALENT = (
         r"\+",
         "what is added or subtracted has no bits below the sixteenth, and only those are stored",
     ),
+    # Where the words of a chunk begin.
+    Equivalent(r"kernel\.cu", r"return \(sg_address & 15u\) == 0", r"15u", r"14u", _EVEN),
+    Equivalent(r"kernel\.cu", r"const int sg_head = ", r"15u", r"14u", _EVEN),
+    Equivalent(r"kernel\.cu", r"return \(sg_address & 15u\) == 0", r"&", r"\|", _SLOWER),
+    Equivalent(r"kernel\.cu", r"return \(sg_address & 15u\) == 0", r"0", r"1", _SLOWER),
+    Equivalent(r"kernel\.cu", r"sg_u64 sg_address = 0;", r"0", r"1", _SLOWER),
+    Equivalent(r"kernel\.cu", r"const int sg_head = ", r"/", r"\*", _SLOWER),
+    Equivalent(r"kernel\.cu", r"const int sg_head = ", r"-", r"", _SLOWER),
+    Equivalent(r"kernel\.cu", r"const int sg_head = ", r"\(int\)\(-re.*", r"\(int\)sizeof .*", _SLOWER),
+    Equivalent(
+        r"kernel\.cu",
+        r"sg_head < sg_count \? sg_head",
+        r"<",
+        r"<=",
+        "where both are equal it doesn't matter which is returned",
+    ),
+    Equivalent(r"kernel\.cu", r"sg_head < sg_count \? sg_head", r"sg_head < sg_count", r".*", _SLOWER),
+    Equivalent(
+        r"kernel\.cu",
+        r"sg_head\(sg_at, sg_this\.count\)",
+        r"sg_this\.count",
+        r"\(sg_this\.count [-+] 1\)",
+        _SLOWER,
+    ),
+    Equivalent(
+        r"kernel\.cu",
+        r"sg_address \|= .*sg_param_at",
+        r"\|=",
+        r"&=",
+        "a state begins where its parameter does, and is looked at too",
+        r"adam|lion|caffe_adadelta|everything|selections",
+    ),
 )
 
 
-def reason_of(mutant: Mutant) -> str | None:
-    """Why a mutant computes the same; None if it isn't known to."""
-    return next((known.reason for known in EQUIVALENT if known.covers(mutant)), None)
+def reason_of(mutant: Mutant, spec: str) -> str | None:
+    """Why a mutant of the spec computes the same; None if it isn't known to."""
+    return next((known.reason for known in EQUIVALENT if known.covers(mutant, spec)), None)

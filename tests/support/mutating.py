@@ -1,8 +1,8 @@
 """Runs mutants in a process of its own, which has one thread: a line of JSON for each outcome.
 
-    python -m tests.support.mutating SPEC TARGET [PER_KIND [KIND...]]
+    python -m tests.support.mutating SPEC TARGETS [PER_KIND [KIND...]]
 
-SPEC is the path of a spec. TARGET is cpu, ptx, or cuda: the CUDA text compiled by g++ for the host.
+SPEC is the path of a spec. TARGETS: cpu, ptx, or cuda, which is the CUDA text compiled by g++ for the host.
 PER_KIND mutants of each kind, or of each KIND, are run, the same ones every time; all without it. Faults in
 text that all kernels share are left to the specs that show them best.
 """
@@ -23,8 +23,12 @@ SHARED = ("conversion", "lanes", "functions")
 
 ELSEWHERE = tuple(kind for kind in KINDS if kind not in SHARED)
 
+ROUNDING = ("grouping", "contraction", "flush", "ulp")
+"""Kinds of faults that change last digits, which terms damped by 1e-6 and 1e-9 don't show."""
+
 KINDS_IN: Mapping[str, tuple[str, ...]] = {
-    "selections": ("load", "store", "call", "branch", "buffer", *SHARED),
+    "everything": tuple(kind for kind in ELSEWHERE if kind not in ROUNDING),
+    "selections": ("operator", "variable", "load", "store", "call", "branch", "buffer", "ulp", *SHARED),
     "functions": ("functions",),
 }
 """What is mutated in a spec, where it isn't ``ELSEWHERE``."""
@@ -43,24 +47,31 @@ def host_cuda():
         "kernel.cu",
         HostCudaBackend,
         lambda text, defines: compiler.compile(text, "compute_90", defines).image,
-        (),
-        ON_CUDA,
+        tables=ON_CUDA,
     )
 
 
-def main(spec: str, target: str, per_kind: str = "all", *kinds: str) -> None:
+def main(spec: str, targets: str, per_kind: str = "all", *kinds: str) -> None:
     from solvergen.verify import built_from
     from solvergen.verify.mutations import Experiment, cpu, ptx, sample, subject
 
-    place = {"cpu": cpu, "ptx": ptx, "cuda": host_cuda}[target]()
     name = Path(spec).stem
     with built_from([spec]) as optimizers:
-        experiment = Experiment(subject(optimizers[name]), place)
-        wanted = kinds or KINDS_IN.get(name, ELSEWHERE)
-        mutants = [mutant for mutant in experiment.mutants if mutant.kind in wanted]
-        chosen = sample(mutants, None if per_kind == "all" else int(per_kind))
-        for outcome in experiment.run(chosen, jobs=len(os.sched_getaffinity(0))):
-            print(json.dumps(outcome.as_json()), flush=True)
+        mutated = subject(optimizers[name])
+        for target in targets.split(","):
+            experiment = Experiment(mutated, {"cpu": cpu, "ptx": ptx, "cuda": host_cuda}[target]())
+            wanted = kinds or KINDS_IN.get(name, ELSEWHERE)
+            shared = [
+                mutant for mutant in experiment.mutants if mutant.kind in wanted and mutant.kind in SHARED
+            ]
+            own = [
+                mutant for mutant in experiment.mutants if mutant.kind in wanted and mutant.kind not in SHARED
+            ]
+            count = None if per_kind == "all" else int(per_kind)
+            # What all kernels share is tried here for all of them.
+            chosen = [*sample(own, count), *sample(shared, count and 4 * count)]
+            for outcome in experiment.run(chosen, jobs=len(os.sched_getaffinity(0))):
+                print(json.dumps({"target": target, **outcome.as_json()}), flush=True)
     spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     print(f"{sum(r.ru_utime + r.ru_stime for r in spent):.1f} seconds of processor time", file=sys.stderr)
 

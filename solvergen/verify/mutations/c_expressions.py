@@ -88,7 +88,7 @@ def grouping(tokens: Tokens, i: int) -> Iterator[Edit]:
         if before is not None:
             last = tokens.right(i)
             yield "grouping", before + 1, last, f"({tokens.span(before + 1, last)})"
-    elif tokens[i].text == "(" and not tokens.is_cast(i):
+    elif tokens[i].text == "(" and tokens[i - 1].kind != "name" and not tokens.is_cast(i):
         closing = tokens.partner[i]
         near = (i > 0 and tokens.is_binary(i - 1)) or tokens.is_binary(closing + 1)
         if near and any(_last(tokens, i + 1, closing - 1, level) is not None for level in (9, 10)):

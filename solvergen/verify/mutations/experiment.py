@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
+import re
 import tempfile
 import time
 import warnings
@@ -15,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from solvergen.errors import KernelBuildError, VerificationError
+from solvergen.files import write_atomically
 from solvergen.runtime.cache_folder import CACHE_VARIABLE
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.optimizer import Optimizer
@@ -30,7 +33,9 @@ from solvergen.verify.mutations.targets import Target
 from solvergen.verify.running import run
 from solvergen.verify.trace import first_difference
 
-PATIENCE = 60.0
+_RIGHT = "right"
+
+PATIENCE = 120.0
 """Seconds without a compiled kernel or a finished example after which a mutant is held to never end."""
 
 
@@ -70,9 +75,11 @@ class Experiment:
         """Try each of ``mutants`` in a process of its own; outcomes come as they are ready.
 
         Must be called by a process with one thread, which it forks. Compiled kernels are kept in a temporary
-        folder. Raises VerificationError if the text without a fault isn't its rule.
+        folder. At the end the text as it is runs the examples that showed a fault; raises VerificationError
+        if it isn't its rule there.
         """
         with tempfile.TemporaryDirectory(prefix="solvergen-mutations-") as folder:
+            Path(folder, _RIGHT).mkdir()
             before = os.environ.get(CACHE_VARIABLE)
             os.environ[CACHE_VARIABLE] = folder
             try:
@@ -85,10 +92,24 @@ class Experiment:
     def _run(self, mutants: Sequence[Mutant], jobs: int, patience: float) -> Iterator[Outcome]:
         self._lines  # noqa: B018 (once, and not in every process)
 
-        def work(mutant: Mutant | None, beat: Beat) -> Any:
+        def work(mutant: Mutant, beat: Beat) -> Any:
             started = time.perf_counter()
-            outcome = _Trial(self, mutant, beat).outcome()
+            outcome = _Trial(self, mutant, self.subject.runs, beat).outcome()
             return [*outcome, time.perf_counter() - started]
+
+        showed: set[int] = set()
+        for mutant, result, reason in each_isolated(work, mutants, jobs=jobs, patience=patience):
+            outcome = Outcome(mutant, "noticed", reason) if reason else Outcome(mutant, *result)
+            number = re.match(r"example (\d+)", outcome.how)
+            showed |= {int(number.group(1))} if number is not None else set()
+            yield outcome
+        self._check([run for run in self.subject.runs if run.number in showed], patience)
+
+    def _check(self, runs: Sequence[Run], patience: float) -> None:
+        """Raise VerificationError unless the text as it is agrees on ``runs``: else no fault shows there."""
+
+        def work(_: None, beat: Beat) -> Any:
+            return _Trial(self, None, runs, beat).outcome()
 
         for _, result, reason in each_isolated(work, [None], jobs=1, patience=patience):
             if reason or result[0] != "survived":
@@ -96,24 +117,20 @@ class Experiment:
                     f"{self.subject.name} on {self.target.name} is not its rule without any mutation: "
                     f"{reason or result[1]}"
                 )
-        for mutant, result, reason in each_isolated(work, mutants, jobs=jobs, patience=patience):
-            assert mutant is not None
-            if reason:
-                yield Outcome(mutant, "noticed", reason, 0, 0.0)
-            else:
-                yield Outcome(mutant, *result)
 
 
 class _Trial:
     """One mutant (None: the text as it is), in a process of its own."""
 
-    def __init__(self, experiment: Experiment, mutant: Mutant | None, beat: Beat) -> None:
+    def __init__(
+        self, experiment: Experiment, mutant: Mutant | None, runs: Sequence[Run], beat: Beat
+    ) -> None:
         self._experiment = experiment
         self._mutant = mutant
+        self._runs = runs
         self._beat = beat
         self._subject, self._target = experiment.subject, experiment.target
         self._known: dict[Variant, bool] = {}
-        self._images: dict[Variant, bytes] = {}
         self._refused: set[Variant] = set()
         self._changed = mutant is None or mutant.file != "tables"
         warnings.simplefilter("ignore")
@@ -149,18 +166,18 @@ class _Trial:
 
     def _examined(self, optimizer: type[Optimizer]) -> tuple[str, str, int]:
         backend = self._target.backend()
-        left = list(self._subject.runs)
+        left = list(self._runs)
         count = 0
         while left:
             # First what needs no kernel that isn't compiled yet, then what needs few.
             left.sort(key=lambda run: (len(run.variants - self._known.keys()), run.elements))
             now = left.pop(0)
-            self._beat()
             if not self._differs(now):
                 continue
             if now.variants & self._refused:
                 continue
             count += 1
+            self._beat(f"example {now.number}")
             noticed = self._noticed(optimizer, backend, now)
             if noticed is not None:
                 return "noticed", f"example {now.number}: {noticed}", count
@@ -190,7 +207,7 @@ class _Trial:
     def _another(self, variant: Variant) -> bool:
         """Whether this kernel is compiled to other code than without the fault."""
         if variant not in self._known:
-            self._beat()
+            self._beat("compiling")
             self._known[variant] = self._is_another(variant)
         return self._known[variant]
 
@@ -204,14 +221,16 @@ class _Trial:
         except KernelBuildError:
             self._refused.add(variant)
             return True
-        return image != self._right(variant)
+        return _digest(image) != self._right(variant)
 
-    def _right(self, variant: Variant) -> bytes:
-        """What the right text is compiled to by the right flags."""
-        if variant not in self._images:
-            self._beat()
-            self._images[variant] = self._target.image(self._experiment._kernel, dict(variant))
-        return self._images[variant]
+    def _right(self, variant: Variant) -> str:
+        """A digest of what the right text is compiled to by the right flags; trials share it."""
+        path = Path(os.environ[CACHE_VARIABLE], _RIGHT, _digest(repr(variant).encode()))
+        if not path.exists():
+            self._beat("compiling the right text")
+            digest = _digest(self._target.image(self._experiment._kernel, dict(variant)))
+            write_atomically(path, digest.encode())
+        return path.read_text(encoding="utf-8")
 
     def _table_changed(self) -> None:
         self._changed = True
@@ -241,6 +260,10 @@ def _with(optimizer: type[Optimizer], **changes: Any) -> type[Optimizer]:
     """``optimizer`` with another definition."""
     definition: Definition = replace(optimizer.definition, **changes)
     return type(optimizer.__name__, (optimizer,), {"definition": definition})
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _imported(name: str, path: Path) -> ModuleType:

@@ -18,11 +18,11 @@ from solvergen.errors import CompilerBug
 
 T = TypeVar("T")
 
-_FAILED = b"!"
+_AT, _DONE, _FAILED = "at", "done", "failed"
 _PR_SET_PDEATHSIG = 1
 
-Beat = Callable[[], None]
-"""Tells the parent that a trial is alive."""
+Beat = Callable[[str], None]
+"""Tells the parent that a trial is alive, and at what."""
 
 
 def each_isolated(
@@ -31,8 +31,8 @@ def each_isolated(
     """``work(item, beat)`` for every item, ``jobs`` at once: the item, its result as JSON has it, and "".
 
     A trial that crashes, or shows no life for ``patience`` seconds, has the result None and the reason in
-    words. Results come in the order in which they are ready. The calling process must have one thread.
-    Raises CompilerBug with the traceback of ``work`` where that raises.
+    words, after what it was at. Results come in the order in which they are ready. The calling process must
+    have one thread. Raises CompilerBug with the traceback of ``work`` where that raises.
     """
     waiting = list(reversed(items))
     running: dict[int, _Trial[T]] = {}
@@ -59,7 +59,7 @@ def each_isolated(
 
 
 class _Trial(Generic[T]):
-    """One item being worked on. Its pipe carries a dot for each sign of life, and then the result."""
+    """One item being worked on. Its pipe carries a line for each sign of life, and then the result."""
 
     def __init__(self, work: Callable[[T, Beat], Any], item: T) -> None:
         self.item = item
@@ -92,16 +92,18 @@ class _Trial(Generic[T]):
         failed, which says nothing about its item."""
         os.close(self.pipe)
         _, status = os.waitpid(self._process, 0)
-        said = self._said.lstrip(b".")
+        lines = self._said.decode().splitlines()
+        kind, at = json.loads(lines[-1]) if lines else (_AT, "")
+        before = f"{at}: " if kind == _AT and at else ""
         if self._killed:
-            return None, "never ends"
-        if said.startswith(_FAILED):
-            raise CompilerBug(f"a trial of {self.item} failed:\n{said[1:].decode()}")
+            return None, f"{before}never ends"
+        if kind == _FAILED:
+            raise CompilerBug(f"a trial of {self.item} failed:\n{at}")
         if os.WIFSIGNALED(status):
-            return None, f"crashes ({signal.Signals(os.WTERMSIG(status)).name})"
-        if not said:
-            return None, f"ends the process (status {os.waitstatus_to_exitcode(status)})"
-        return json.loads(said), ""
+            return None, f"{before}crashes ({signal.Signals(os.WTERMSIG(status)).name})"
+        if kind != _DONE:
+            return None, f"{before}ends the process (status {os.waitstatus_to_exitcode(status)})"
+        return at, ""
 
 
 def _child(work: Callable[[T, Beat], Any], item: T, pipe: int) -> None:
@@ -112,11 +114,10 @@ def _child(work: Callable[[T, Beat], Any], item: T, pipe: int) -> None:
         _end_with_parent()
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 2)  # sanitizers and allocators say what a mutant broke
-        result = work(item, lambda: _say(pipe, b"."))
-        _say(pipe, json.dumps(result).encode())
+        _say(pipe, _DONE, work(item, lambda at: _say(pipe, _AT, at)))
         status = 0
     except Exception:
-        _say(pipe, _FAILED + traceback.format_exc().encode())
+        _say(pipe, _FAILED, traceback.format_exc())
     finally:
         os._exit(status)
 
@@ -128,6 +129,7 @@ def _end_with_parent() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _say(pipe: int, what: bytes) -> None:
-    while what:
-        what = what[os.write(pipe, what) :]
+def _say(pipe: int, kind: str, what: Any) -> None:
+    line = json.dumps([kind, what]).encode() + b"\n"
+    while line:
+        line = line[os.write(pipe, line) :]

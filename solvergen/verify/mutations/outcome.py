@@ -21,8 +21,8 @@ class Outcome:
     mutant: Mutant
     verdict: Verdict
     how: str
-    examples: int
-    seconds: float
+    examples: int = 0
+    seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""

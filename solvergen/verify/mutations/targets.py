@@ -10,6 +10,9 @@ from solvergen.runtime.backends.base import Backend
 from solvergen.verify.mutations.flags import FlagFault
 from solvergen.verify.mutations.tables import TableFault
 
+INSTRUCTIONS = 100_000
+"""What threads may execute on ptx before they are held to never end: many times what a right kernel needs."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -55,4 +58,4 @@ def ptx(capability: int = 90) -> Target:
         return compiler.compile(text, f"compute_{capability}", defines).image
 
     PtxBackend(capability)
-    return Target("ptx", "kernel.cu", lambda: PtxBackend(capability), image, PTX, ON_CUDA)
+    return Target("ptx", "kernel.cu", lambda: PtxBackend(capability, limit=INSTRUCTIONS), image, PTX, ON_CUDA)

@@ -140,3 +140,19 @@ def test_identifiers_stay_distinct():
 
 def test_helpers_step_aside_for_names_of_the_spec():
     assert aliases(["power", "divide"], ["power", "power_"]) == {"power": "power__", "divide": "divide"}
+
+
+@pytest.mark.parametrize(
+    "form", ["exp({})", "tanh({})", "abs({})**0.5", "max({}, grad)", "where({} > 0, 1, grad)"]
+)
+def test_time_and_text_grow_with_the_depth_and_no_faster(tmp_path, form):
+    """Printing an argument twice would take 2**40 times as long."""
+    lengths = []
+    for depth in (10, 20, 40):
+        text = "grad"
+        for _ in range(depth):
+            text = form.format(text)
+        nested = value(tmp_path, text)
+        lengths.append((len(CPrinter({}).text(nested)), len(PythonPrinter({}).text(nested))))
+    for first, second, third in zip(*lengths, strict=True):
+        assert third - second < 2.1 * (second - first)

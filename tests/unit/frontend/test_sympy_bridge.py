@@ -248,3 +248,15 @@ def test_powers_that_would_fill_the_memory_are_not_computed(text):
 @pytest.mark.parametrize("text", ["x**1000000000", "2**100", "floor(log(1e300)*1e300)", "exp(-1e9) + x"])
 def test_others_stay_as_they_are_or_are_computed(text):
     assert algebra(value(text)) is not None
+
+
+@pytest.mark.parametrize("form", ["tanh({})", "({}) % 3", "7 % ({})", "floor(({})/3)*2", "max(({}) % 3, x)"])
+def test_nested_functions_take_no_power_of_two(form):
+    text = "x"
+    for _ in range(24):
+        text = form.format(text)
+    assert len(language_text(algebra(value(text)))) < 2000
+
+
+def test_nested_remainders_read_back():
+    assert from_sympy(algebra(value("floor(x) % y"))) == value("floor(x) % y")

@@ -143,6 +143,14 @@ def test_nans_of_double_precision_keep_the_first_payload(name: str, mode: str) -
     assert bits_of(f"{name}.{mode}.f64", a, b) == [first, second, first, INF64 | 1 << 51 | 7]
 
 
+def test_nans_that_double_precision_makes_itself() -> None:
+    made, inf = 0xFFF8 << 48, INF64
+    assert bits_of("mul.rn.f64", [0, inf], [inf, MINUS64]) == [made, made]
+    assert bits_of("sub.rz.f64", [inf], [inf]) == [made]
+    assert bits_of("sqrt.rn.f64", [double_bits(-1.0)]) == [made]
+    assert bits_of("div.rn.f64", [0], [0]) == [made]
+
+
 def test_which_nan_comes_out_does_not_depend_on_the_lane() -> None:
     first, second = INF64 | 1 << 51 | 0x123, INF64 | 1 << 51 | 0x456
     for lanes in (1, 3, 17, 70, 5000):

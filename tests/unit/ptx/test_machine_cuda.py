@@ -293,6 +293,26 @@ def test_a_warp_barrier_orders_only_its_warp() -> None:
     assert "shared variable" in fault.buffer
 
 
+def test_a_barrier_of_half_a_warp_says_nothing_about_the_other_half() -> None:
+    text = """
+__global__ void k(int *out) {
+    __shared__ int s[32];
+    int t = threadIdx.x;
+    s[t] = t;
+    if (t < 16) __syncwarp(0xffffu); else __syncwarp(0xffff0000u);
+    out[t] = s[(t + OTHER) % 32];
+}
+"""
+    out = np.zeros(32, np.int32)
+    fault = fault_of(lambda: execute(ptx_of(text.replace("OTHER", "16")), out))
+    assert "with no barrier between them" in str(fault)
+    execute(ptx_of(text.replace("OTHER", "0")), out)
+    assert out.tolist() == list(range(32))
+    whole = text.replace("if (t < 16) __syncwarp(0xffffu); else __syncwarp(0xffff0000u);", "__syncwarp();")
+    execute(ptx_of(whole.replace("OTHER", "16")), out)
+    assert out.tolist() == [*range(16, 32), *range(16)]
+
+
 def test_a_barrier_in_a_branch() -> None:
     text = """
 __global__ void k(int *x) {

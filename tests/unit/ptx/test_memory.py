@@ -202,6 +202,31 @@ class TestStateSpaces:
         fault = fault_of(lambda: run_on(out, declared + body.replace("[%rd5]", "[%rd5+2]")))
         assert "of which 2 lie behind the end of local variable desk" in str(fault)
 
+    def test_threads_whose_addresses_are_in_different_spaces(self) -> None:
+        out = np.arange(64, dtype=np.uint32)
+        body = """
+            .shared .align 4 .b8 box[128];
+            mov.u64 %rd2, box; cvta.shared.u64 %rd2, %rd2; cvta.global.u64 %rd3, %rd1;
+            mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd2, %rd4; add.s64 %rd6, %rd3, %rd4;
+            and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; selp.b64 %rd7, %rd5, %rd6, %p1;
+            add.u32 %r3, %r1, 100; st.u32 [%rd7], %r3; ld.u32 %r4, [%rd7]; st.global.u32 [%rd6+128], %r4;
+        """
+        run_on(out, body, threads=32)
+        assert out.tolist() == [100 + t if t % 2 else t for t in range(32)] + list(range(100, 132))
+        # Thread 6 is the fourth of those that access shared memory.
+        fault = fault_of(lambda: run_on(out, body.replace("box[128]", "box[24]"), threads=32))
+        assert fault.thread == 6
+        assert fault.buffer == "shared variable box"
+
+    def test_addresses_wrap_around(self) -> None:
+        out = np.array([7, 0], np.uint64)
+        run_on(
+            out,
+            "add.s64 %rd2, %rd1, 16; ld.global.u64 %rd3, [%rd2+18446744073709551600]; "
+            "st.global.u64 [%rd2+-8], %rd3;",
+        )
+        assert out.tolist() == [7, 7]
+
     def test_shared_memory_of_every_block_and_local_memory_of_every_thread(self) -> None:
         out = np.zeros(128, np.uint32)
         body = """

@@ -157,6 +157,7 @@ def test_active_lanes() -> None:
     [
         ("0x00000fff", "doesn't name"),  # by the lanes from 12 on
         ("0xfffff001", "waits for lanes 0 of its warp"),
+        ("0x000fffff", "waits for lanes 0, 1, 2"),  # as many as are there, but not the same
     ],
 )
 def test_lanes_that_are_not_there(mask: str, problem: str) -> None:
@@ -165,6 +166,13 @@ def test_lanes_that_are_not_there(mask: str, problem: str) -> None:
     fault = fault_of(lambda: execute(kernel_of(text), np.zeros(32, np.uint32)))
     assert problem in str(fault)
     assert fault.thread == 12
+
+
+def test_a_lane_that_is_not_in_its_own_mask() -> None:
+    text = kernel_of(START + "shfl.sync.bfly.b32 %r9, %r1, 1, 31, 0xffff; st.global.u32 [%rd3], %r9; ret;")
+    fault = fault_of(lambda: execute(text, np.zeros(32, np.uint32)))
+    assert "is lane 16, which its mask 0x0000ffff doesn't name" in str(fault)
+    assert fault.thread == 16
 
 
 def test_a_value_from_a_lane_outside_of_the_mask() -> None:

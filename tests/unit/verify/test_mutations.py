@@ -177,17 +177,20 @@ TRIALS = """
 import json, os, signal, time
 from solvergen.verify.mutations.isolation import each_isolated
 
+said = []
+
 def work(item, beat):
     if item == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
     while item == "hang":
-        pass
+        beat("looping") if not said else None
+        said.append(1)
     if item == "exit":
         os._exit(3)
     if item == "slow":
         for _ in range(4):
             time.sleep(0.5)
-            beat()
+            beat("sleeping")
     if item == "raise":
         raise ValueError("of the trial's own")
     return item.upper()
@@ -214,7 +217,7 @@ def test_trials_in_processes_of_their_own() -> None:
     assert {tuple(map(str, json.loads(line))) for line in run.stdout.splitlines()} == {
         ("fine", "FINE", ""),
         ("crash", "None", "crashes (SIGSEGV)"),
-        ("hang", "None", "never ends"),
+        ("hang", "None", "looping: never ends"),
         ("exit", "None", "ends the process (status 3)"),
         ("slow", "SLOW", ""),
     }

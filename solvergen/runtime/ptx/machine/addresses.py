@@ -24,7 +24,7 @@ def address(instruction: Instruction, operand: object, slots: Slots, space: str 
     """The place that an address comes from, and how it is read, as int64. Raises PtxError."""
     if not isinstance(operand, Address) or operand.base is None:
         raise error(instruction, "an address in a register, or that of a variable, is due")
-    offset = operand.offset
+    offset = (operand.offset + (1 << 63)) % (1 << 64) - (1 << 63)  # addresses wrap around
     if isinstance(operand.base, Symbol):
         known = slots.address(operand.base, instruction) + offset
         if space is None and known < GLOBAL_VARIABLES:

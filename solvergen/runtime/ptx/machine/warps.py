@@ -54,12 +54,13 @@ def group_of(values: Values, mine: int, mask: Read) -> Group:
 def complete(group: Group) -> HostArray:
     """For each lane, whether all whom its mask names are there, with the same mask and itself among them."""
     keys = group.warp << WARP | group.mask
-    _, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    which = np.unique(keys, return_inverse=True)[1].reshape(-1)
     named = np.zeros(len(keys), np.int64)
     for bit in range(WARP):
         named += group.mask >> bit & 1
     own = group.mask >> group.lane & 1
-    together: HostArray = (counts[which.reshape(-1)] == named) & (own == 1)
+    there = np.bincount(which, weights=own)
+    together: HostArray = (there[which] == named) & (own == 1)
     return together
 
 
