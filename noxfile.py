@@ -68,4 +68,6 @@ def static(session: nox.Session) -> None:
     install(session)
     session.run("solvergen", "verify", "--static", "--dtypes", "all", *session.posargs)
     # And what only the shipped ones are held to: words, registers, bytes in flight.
-    session.run("python", "-m", "pytest", "tests/compiler/test_cuda_compiles.py", env={"SOLVERGEN_STATIC": "all"})
+    session.run(
+        "python", "-m", "pytest", "tests/compiler/test_cuda_compiles.py", env={"SOLVERGEN_STATIC": "all"}
+    )

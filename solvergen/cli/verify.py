@@ -78,7 +78,8 @@ def verify(
         typer.Option(
             "--dtypes",
             metavar="LIST",
-            help="With --static: types, as float32,bfloat16/float32 (parameter/gradient). Default: all mixes",
+            help="With --static: types, as float32,bfloat16/float32 (parameter/gradient), or all mixes: all. "
+            "Default: the four that both have alike",
             show_default=False,
         ),
     ] = None,
