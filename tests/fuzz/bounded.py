@@ -23,7 +23,7 @@ class Hung(AssertionError):
 
 
 class Worker:
-    """``python -m tests.fuzz.examining``, asked one spec after another; begun anew after one that ends it."""
+    """``python -m tests.fuzz.examining``, asked one spec after another; begun anew if one ended it."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None

@@ -21,8 +21,9 @@ BATCH = 20
 SHRINKING_SECONDS = 40
 """How long a failure is made smaller: each try may compile kernels."""
 
-FACTOR = float(os.environ.get("SOLVERGEN_FUZZ", "1"))
-SEED = os.environ.get("SOLVERGEN_FUZZ_SEED", "0")
+_WANTED = os.environ.get("SOLVERGEN_FUZZ", "1")
+FACTOR = 20.0 if _WANTED == "long" else float(_WANTED)
+SEED = os.environ.get("SOLVERGEN_FUZZ_SEED", str(time.time_ns()) if _WANTED == "long" else "0")
 
 
 def fuzz(body: Callable[..., None], *strategies: st.SearchStrategy[Any], examples: int) -> None:
@@ -65,6 +66,7 @@ class _Impatient:
         try:
             self.body(*drawn, data)
         except Exception as failure:
+            hypothesis.note(f"SOLVERGEN_FUZZ_SEED={SEED}")
             if self.smallest is None:
                 self.until = time.monotonic() + SHRINKING_SECONDS
             self.smallest = (shown, failure)

@@ -109,12 +109,16 @@ def test_a_fault_in_the_cpu_kernel(fault: str) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        (r"    \(void\)sg_row;", "    sg_param_at[sg_count] = sg_param_at[0];", "wrote behind parameter w0"),
-        (r"    \(void\)sg_row;", "    sg_param_at[-1] = sg_param_at[0];", "wrote before parameter w0"),
+        (
+            r"    \(void\)sg_row;",
+            "    sg_param_at[sg_count] = sg_param_at[0];",
+            r"wrote behind parameter w\d$",
+        ),
+        (r"    \(void\)sg_row;", "    sg_param_at[-1] = sg_param_at[0];", r"wrote before parameter w\d$"),
         (
             r"    \(void\)sg_row;",
             "    if (sg_count > 1) ((sg_grad *)sg_grad_at)[1] = sg_grad_at[0];",
-            "wrote into the gradient of w0",
+            r"wrote into the gradient of w\d$",
         ),
     ],
 )
@@ -123,7 +127,7 @@ def test_a_kernel_that_writes_where_it_must_not(right: str, wrong: str, message:
         found = find_disagreement(optimizer, "cpu", limits=Limits(tensors=1, elements=40))
     assert found is not None
     assert found.error is not None
-    assert message in found.error
+    assert re.search(message, found.error)
 
 
 SCALAR_FAULTS = {
