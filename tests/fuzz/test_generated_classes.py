@@ -40,8 +40,8 @@ def test_a_class_is_what_its_spec_says(tmp_path: Path) -> None:
             third.load(path)
             for other in (again, third):
                 assert other.t == optimizer.t
-                for name in found.spec.state:
-                    _assert_same(optimizer.state[name.name], other.state[name.name])
+                for name in optimizer.state:
+                    _assert_same(optimizer.state[name], other.state[name])
 
     fuzz(sound, specs(), styles, examples=60)
 
