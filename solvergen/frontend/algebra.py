@@ -56,13 +56,30 @@ def algebra(expression: Expression, symbols: Mapping[str, Any] | None = None) ->
 _MAX_BITS = 100_000
 """Of the numbers in an exact power: 0.9**1000000000 would fill the memory."""
 
+_MAX_ROOT = 64
+"""Roots of numbers up to here are SymPy's own."""
+
+
+POWER: Any = sympy.Function("pow", positive=True)
+"""A power of a positive number that SymPy is kept from taking apart."""
+
 
 def _power(base: Any, exponent: Any) -> Any:
-    if exponent.is_Rational:
-        bits = sum(max(int(n.p).bit_length(), int(n.q).bit_length()) - 1 for n in base.atoms(sympy.Rational))
-        if bits * abs(exponent) > _MAX_BITS:
-            raise NotExpressible("a power of numbers that SymPy would compute exactly, and that is too long")
-    return base**exponent
+    if not exponent.is_Rational:
+        return base**exponent
+    bits = sum(max(int(n.p).bit_length(), int(n.q).bit_length()) - 1 for n in base.atoms(sympy.Rational))
+    if bits * abs(exponent) > _MAX_BITS:
+        raise NotExpressible("a power of numbers that SymPy would compute exactly, and that is too long")
+    if exponent.q <= _MAX_ROOT:
+        return base**exponent
+    if isinstance(base, sympy.Piecewise):
+        return sympy.Piecewise(*[(_power(value, exponent), condition) for value, condition in base.args])
+    # Of 12**0.9, where 0.9 is a fraction over 2**53, SymPy would try 3**(2**53).
+    coefficient, rest = base.as_coeff_Mul()
+    if not coefficient.is_Rational or abs(coefficient) in (0, 1):
+        return base**exponent
+    size = abs(coefficient)
+    return POWER(size, exponent) * (rest * (coefficient / size)) ** exponent
 
 
 def _floor(x: Any) -> Any:

@@ -19,7 +19,7 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from solvergen.errors import NotExpressible
-from solvergen.frontend.algebra import RELATIONS, algebra
+from solvergen.frontend.algebra import POWER, RELATIONS, algebra
 from solvergen.frontend.parse import parse_condition
 from solvergen.ir.functions import FUNCTIONS
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
@@ -110,6 +110,8 @@ class _Reader:
             return Name(e.name)
         if isinstance(e, (sympy.Number, sympy.NumberSymbol)):
             return self.number(e)
+        if isinstance(e, POWER):
+            return Binary("**", *[self.read(a) for a in e.args])
         if isinstance(e, AppliedUndef) and e.func.__name__ in _UNKNOWN:
             return self.unknown(e.func.__name__, [self.read(a) for a in e.args])
         if isinstance(e, (sympy.Add, sympy.Mul)) and not self.as_written:

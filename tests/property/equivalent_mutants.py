@@ -72,6 +72,23 @@ EQUIVALENT = (
         r"\+",
         "what is added or subtracted has no bits below the sixteenth, and only those are stored",
     ),
+    *(
+        Equivalent(
+            r"kernel\.cu",
+            r"const sg_u32 shift = exponent > 112u \? 14u : exponent < 101u \? 25u",
+            before,
+            after,
+            "the shift is the same there, or what it shifts isn't used, or nothing is left either way",
+        )
+        for before, after in (
+            (r">", r">="),
+            (r"112u", r"111u"),
+            (r"14u", r"13u"),
+            (r"<", r"<="),
+            (r"101u", r"100u"),
+            (r"14u : exponent < 101u \? 25u", r"exponent < 101u \? 25u : \(14u\)"),
+        )
+    ),
     # Where the words of a chunk begin.
     Equivalent(r"kernel\.cu", r"return \(sg_address & 15u\) == 0", r"15u", r"14u", _EVEN),
     Equivalent(r"kernel\.cu", r"const int sg_head = ", r"15u", r"14u", _EVEN),

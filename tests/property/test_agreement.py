@@ -1,6 +1,7 @@
 """Every shipped optimizer computes, on each backend of the host, the bits of its rule called directly.
 
-The CUDA texts are held to the same in tests/unit/cuda, run by the host, and on a card in tests/gpu.
+The CUDA texts are among them as NVRTC compiles them (ptx); tests/unit/cuda has the host run them, and
+tests/gpu a card.
 """
 
 from __future__ import annotations

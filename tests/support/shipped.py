@@ -14,10 +14,12 @@ CLASSES: dict[str, Any] = {
 }
 """Name of the spec -> class."""
 
-_NO_CPU = why_unavailable("cpu")
 
-HOST_BACKENDS = (
-    "numpy",
-    pytest.param("cpu", marks=pytest.mark.skipif(_NO_CPU is not None, reason=str(_NO_CPU))),
-)
-"""Backends of the host, for ``parametrize``: cpu is skipped, saying why, where there is no C compiler."""
+def _or_skipped(backend: str) -> Any:
+    reason = why_unavailable(backend)
+    return pytest.param(backend, marks=pytest.mark.skipif(reason is not None, reason=str(reason)))
+
+
+HOST_BACKENDS = ("numpy", _or_skipped("cpu"), _or_skipped("ptx"))
+"""Backends of the host, for ``parametrize``: skipped, saying why, are cpu where there is no C compiler, and
+ptx where there is no NVRTC."""

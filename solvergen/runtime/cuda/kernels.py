@@ -17,6 +17,10 @@ from solvergen.runtime.kernel_interface import update_defines
 UPDATE = "sg_kernel"
 FINITE = "sg_finite"
 
+KEPT = 64
+"""Kernels that are kept loaded although nobody may be using them; the least recently used are dropped.
+Launchers hold theirs."""
+
 FINITE_TEXT = Path(__file__).with_name("finite.cu")
 """The text of the kernel ``FINITE``."""
 
@@ -26,7 +30,7 @@ class Kernels:
 
     def __init__(self, compiler: Compiler) -> None:
         self._compiler = compiler
-        self._loaded: dict[tuple[int, str], Kernel] = {}
+        self._loaded: dict[tuple[int, str], Kernel] = {}  # most recently used last
         self._lock = threading.Lock()
 
     def update(
@@ -52,10 +56,13 @@ class Kernels:
         architecture = self._compiler.architecture_for(device.capability)
         key = device.number, key_of(text, defines, architecture, self._compiler.version, self._compiler.flags)
         with self._lock:
-            if key not in self._loaded:
-                image = compiled(self._compiler, text, defines, architecture)
-                self._loaded[key] = device.load(image, name)
-            return self._loaded[key]
+            kernel = self._loaded.pop(key, None)
+            if kernel is None:
+                kernel = device.load(compiled(self._compiler, text, defines, architecture), name)
+                if len(self._loaded) >= KEPT:
+                    del self._loaded[next(iter(self._loaded))]
+            self._loaded[key] = kernel
+            return kernel
 
 
 @functools.cache

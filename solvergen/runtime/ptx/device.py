@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -132,7 +131,7 @@ class PtxDevice:
         """Nothing is ever under way."""
 
     @contextmanager
-    def expecting(self, expected: Expected) -> Any:
+    def expecting(self, expected: Expected) -> Iterator[None]:
         """Launches within may touch just what is expected."""
         self._expected = expected
         try:

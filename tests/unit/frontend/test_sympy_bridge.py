@@ -245,6 +245,15 @@ def test_powers_that_would_fill_the_memory_are_not_computed(text):
         algebra(value(text))
 
 
+@pytest.mark.parametrize(
+    "text", ["12**0.9", "(12*x)**0.9", "(-12*x)**0.9/7", "where(x > 0, 12, 45)**0.9", "123456789**1e-38*y"]
+)
+def test_powers_by_doubles_are_not_taken_apart(text):
+    found = algebra(value(text))
+    assert "pow(" in str(found)
+    assert from_sympy(found) is not None
+
+
 @pytest.mark.parametrize("text", ["x**1000000000", "2**100", "floor(log(1e300)*1e300)", "exp(-1e9) + x"])
 def test_others_stay_as_they_are_or_are_computed(text):
     assert algebra(value(text)) is not None

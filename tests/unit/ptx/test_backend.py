@@ -1,4 +1,6 @@
-"""The ptx backend: an optimizer on it has the bits of its rule, and what goes wrong in a kernel is told."""
+"""The ptx backend, and what it tells of a kernel that goes wrong. (tests/property holds every optimizer on it
+to the bits of its rule; here are each compiler and compute capability.)
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,6 @@ from tests.support.ptx import COMPILERS, needs_nvrtc
 
 pytestmark = needs_nvrtc
 
-OPTIMIZERS = {name: getattr(generated, name) for name in generated.__all__}
 TARGETS = [
     (compiler, capability)
     for compiler in COMPILERS
@@ -39,19 +40,12 @@ def named(target: tuple[nvrtc.Nvrtc, int]) -> str:
     return f"{major}.{minor}-compute_{capability}"
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_has_the_bits_of_its_rule(name: str) -> None:
-    """Over all dtypes, options and shapes that verify draws."""
-    found = find_disagreement(OPTIMIZERS[name], "ptx", examples=25, seed=3)
-    assert found is None, found.describe()
-
-
 @pytest.mark.parametrize("target", TARGETS, ids=named)
 @pytest.mark.parametrize("name", ["Adam", "CaffeAdaDelta"])
 def test_every_compute_capability_and_compiler(name: str, target: tuple[nvrtc.Nvrtc, int]) -> None:
     compiler, capability = target
     backend = PtxBackend(capability, compiler)
-    found = find_disagreement(OPTIMIZERS[name], backend, examples=8, seed=capability)
+    found = find_disagreement(getattr(generated, name), backend, examples=8, seed=capability)
     assert found is None, found.describe()
 
 
