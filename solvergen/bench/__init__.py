@@ -5,6 +5,7 @@
     contenders.py    our backends, the traffic limit, other libraries: each one thing that is timed
     peers.py         the counterparts of a rule in torch and optax, made from what its spec says of them
     timing.py        interleaved rounds
+    run.py           optimizers, sizes and contenders: one result each
     result.py        medians and ratios as plain data
     conditions.py    on what they were taken
     picture.py       a chart of the ratios
@@ -17,12 +18,13 @@ from __future__ import annotations
 
 from solvergen.bench.conditions import conditions
 from solvergen.bench.result import Measured, Result
-from solvergen.bench.run import BACKENDS, PEERS, Progress, benchmark
+from solvergen.bench.run import BACKENDS, PEERS, Entry, Progress, benchmark
 from solvergen.bench.sizes import Size, parse_sizes
 
 __all__ = [
     "BACKENDS",
     "PEERS",
+    "Entry",
     "Measured",
     "Progress",
     "Result",

@@ -89,7 +89,8 @@ def arguments_for(
 ) -> dict[str, Any]:
     """What to call the counterpart with, so that it runs with our ``values``.
 
-    What it lacks, and what it has only as part of an expression, stays at its own default.
+    What it lacks, and what it has only as part of an expression, stays at its own default. So does what is 0
+    here and None there: optax keeps a buffer for a momentum of 0, and none without a momentum.
     """
     maps = dict(counterpart.maps)
     known = inspect.signature(callee).parameters
@@ -97,7 +98,7 @@ def arguments_for(
     members: dict[str, dict[int, Any]] = {}
     for name, value in values.items():
         target = maps.get(name, name)
-        if name in counterpart.lacks:
+        if name in counterpart.lacks or (value == 0 and target in known and known[target].default is None):
             continue
         if member := _MEMBER.fullmatch(target):
             members.setdefault(member[1], {})[int(member[2])] = value

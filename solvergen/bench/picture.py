@@ -14,6 +14,16 @@ FORMATS = ("png", "svg", "pdf")
 _COLOURS = ("#1b6ca8", "#e07b39", "#7a5195", "#5c8a3a", "#b23a48", "#888888")
 
 
+def check_drawing() -> None:
+    """Raise BenchmarkError, which says what to install, if there is nothing to draw with."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as problem:
+        raise BenchmarkError(
+            f"drawing needs matplotlib ({problem}): pip install 'solvergen[examples]'"
+        ) from problem
+
+
 def draw(path: Path, results: Sequence[Result], about: Mapping[str, str]) -> None:
     """Write a bar chart, a panel for each size, as PNG, SVG or PDF by the path's ending.
 
@@ -25,12 +35,9 @@ def draw(path: Path, results: Sequence[Result], about: Mapping[str, str]) -> Non
     shown = [result for result in results if result.of(LIMIT) is not None]
     if not shown:
         raise BenchmarkError("there is nothing to draw: no result has a traffic limit to compare with")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise BenchmarkError(
-            f"drawing needs matplotlib ({problem}): pip install 'solvergen[examples]'"
-        ) from problem
+    check_drawing()
+    from matplotlib.figure import Figure
+
     sizes = list(dict.fromkeys(result.size for result in shown))
     heights = [0.5 + 0.22 * sum(len(r.measured) for r in shown if r.size == size) for size in sizes]
     figure = Figure(figsize=(9, 1.2 + sum(heights)), layout="constrained")

@@ -17,8 +17,8 @@ LIMIT = "traffic limit"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One contender: milliseconds a step (median and fastest), and how many times the limit's and
-    solvergen's own time (on ``cpu``) that is.
+    """One contender: milliseconds a step (median and fastest), and how many times the limit's time and
+    solvergen's own (on the first of its backends that was timed) that is.
 
     Ratios are medians over rounds of the ratio within a round, so that what disturbs some rounds doesn't
     count; None where there is nothing to compare with.
@@ -47,12 +47,6 @@ class Result:
         """The contender of this name, if it was timed."""
         return next((each for each in self.measured if each.name == name), None)
 
-    def gigabytes_per_second(self, name: str) -> float:
-        """What a contender moved at its median, if it moves what the rule must."""
-        found = self.of(name)
-        assert found is not None
-        return self.bytes_per_element * self.size.total / found.median_ms / 1e6
-
     def as_json(self) -> dict[str, Any]:
         """Plain data that ``json.dumps`` takes."""
         return {
@@ -77,7 +71,7 @@ class Result:
 
 
 def measured(times: Mapping[str, HostArray], ours: str) -> tuple[Measured, ...]:
-    """Medians and ratios of interleaved times (``[rounds, steps]``, seconds)."""
+    """Medians and ratios of interleaved times (``[rounds, steps]``, seconds). ``ours``: whose time is 1."""
     rounds = {name: np.median(values, axis=1) for name, values in times.items()}
 
     def ratio(name: str, base: str) -> float | None:

@@ -121,7 +121,8 @@ def _one(
             add(ours(entry.optimizer, entry.settings, backend, draw))
         except BackendUnavailable as unavailable:
             left_out.append((backend, str(unavailable)))
-    if not any(backend in contenders for backend in backends):
+    timed = [backend for backend in backends if backend in contenders]
+    if not timed:
         raise BackendUnavailable("; ".join(why for _, why in left_out))
     for peer in peers:
         counterpart = next((c for c in entry.counterparts if c.library == peer), None)
@@ -139,7 +140,7 @@ def _one(
         size=size,
         dtype=dtype,
         bytes_per_element=bytes_per_element(probe.definition, options, dtype, dtype),
-        measured=measured(times, backends[0]),
+        measured=measured(times, timed[0]),
         left_out=tuple(left_out),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solvergen.errors import BenchmarkError
@@ -53,8 +52,3 @@ def _size(text: str) -> Size:
     if tensors * elements > _LARGEST:
         raise BenchmarkError(f"{text} has {tensors * elements:,} elements; at most {_LARGEST:,} are timed")
     return Size(tensors, elements, text)
-
-
-def joined(sizes: Sequence[Size]) -> str:
-    """The sizes as they were asked for."""
-    return ",".join(size.text for size in sizes)

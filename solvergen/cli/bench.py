@@ -14,11 +14,10 @@ from solvergen.cli.optimizers import optimizers, selected
 from solvergen.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from solvergen.bench import Progress, Result
-    from solvergen.bench.run import Entry
+    from solvergen.bench import Entry, Progress, Result
     from solvergen.verify.collect import Optimizers
 
-HEADS = ("optimizer", "size", "contender", "median ms", "fastest ms", "x limit", "x cpu")
+HEADS = ("optimizer", "size", "contender", "median ms", "fastest ms", "x limit", "x ours")
 NUMBERS = HEADS[3:]
 
 
@@ -93,21 +92,24 @@ def bench(
     except BenchmarkError as wrong:
         raise typer.BadParameter(str(wrong)) from None
     about = conditions()
-    if picture is not None:
+    if as_json:
+        print_json({"conditions": about, "results": [result.as_json() for result in results]})
+    else:
+        _print(results, about)
+    if picture is not None:  # last: what was measured is not lost with a picture that can't be drawn
         from solvergen.bench.picture import draw
 
         draw(picture, results, about)
-    if as_json:
-        print_json({"conditions": about, "results": [result.as_json() for result in results]})
-        return
-    _print(results, about)
 
 
 def _check_picture(picture: Path | None) -> None:
     """Before minutes are spent on figures that can't be drawn."""
-    from solvergen.bench.picture import FORMATS
+    from solvergen.bench.picture import FORMATS, check_drawing
 
-    if picture is not None and picture.suffix[1:].lower() not in FORMATS:
+    if picture is None:
+        return
+    check_drawing()
+    if picture.suffix[1:].lower() not in FORMATS:
         raise typer.BadParameter(
             f"a picture is a file that ends in .{', .'.join(FORMATS)}", param_hint="'--picture'"
         )
@@ -119,7 +121,7 @@ def _list(text: str) -> list[str]:
 
 def _chosen(found: Optimizers, names: Sequence[str], folder: Path) -> list[Entry]:
     """What is meant by ``names``: optimizers with settings, and what their specs say of counterparts."""
-    from solvergen.bench.run import Entry
+    from solvergen.bench import Entry
     from solvergen.spec.reader import read_specs
 
     counterparts = {spec.name: spec.counterparts for spec in read_specs(folder)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from hypothesis import strategies as st
 
 from solvergen.compiler import build
 from solvergen.errors import AgreementError, VerificationError
+from solvergen.ir import functions
 from solvergen.spec.reader import read_spec
 from solvergen.verify.collect import imported
 from solvergen.verify.direct import run_directly
 from solvergen.verify.drawing import each_example
 from solvergen.verify.example import Example
-from solvergen.verify.fuzzing import check_meaning, meaning, real_functions, spans
+from solvergen.verify.fuzzing import check_meaning, expressions, meaning, real_functions, spans, terms
 from solvergen.verify.fuzzing.holding import Tally, first_departure
 from solvergen.verify.fuzzing.rounding import DOUBLE, FORMATS, nearest, rounded, square_root
 from solvergen.verify.fuzzing.rule import rule_of
@@ -122,6 +124,27 @@ def test_exponentials_lie_about_the_true_value(x: float) -> None:
     assert found.high <= math.nextafter(
         math.nextafter(math.nextafter(found.low, math.inf), math.inf), math.inf
     )
+
+
+@given(st.floats(allow_nan=False))
+def test_cube_roots_lie_about_the_true_value(x: float) -> None:
+    found = real_functions.cube_root(exactly(x))
+    assert found is not None
+    root = math.copysign(float(mpmath.cbrt(abs(x))), x)
+    assert contains(found, root)
+    assert found.high - found.low <= 4 * math.ulp(root) or math.isinf(x)
+
+
+@pytest.mark.parametrize("function", [real_functions.hyperbolic_tangent, real_functions.cube_root])
+def test_a_zero_keeps_its_sign_if_that_is_known(function: Callable[[Span], Span]) -> None:
+    for zero in (exactly(0.0), exactly(-0.0), between(-0.0, 0.0)):
+        assert [contains(function(zero), x) for x in (0.0, -0.0)] == [contains(zero, x) for x in (0.0, -0.0)]
+
+
+def test_the_fuzzer_knows_the_functions_of_the_language() -> None:
+    """It has a table of its own: a function that is missing there is drawn and checked nowhere."""
+    assert {name: len(f.parameters) for name, f in functions.FUNCTIONS.items()} == terms.FUNCTIONS
+    assert set(terms.FUNCTIONS) <= {*expressions._NUMBERS}
 
 
 @pytest.mark.parametrize("x", [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 2.0**53, math.inf, -math.inf, math.nan])

@@ -42,6 +42,7 @@ _WIDE: dict[str, Callable[..., Value]] = {
     "exp": real_functions.exponential,
     "log": real_functions.logarithm,
     "tanh": real_functions.hyperbolic_tangent,
+    "cbrt": real_functions.cube_root,
 }
 
 

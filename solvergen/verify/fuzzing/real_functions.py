@@ -1,6 +1,6 @@
-"""``exp log tanh`` and general powers: the true value by mpmath, and the stated accuracy around it.
+"""``exp log tanh cbrt`` and general powers: the true value by mpmath, and the stated accuracy around it.
 
-docs/language.md states it: exp and log within 1 unit of the last place, tanh within 3, a general power
+docs/language.md states it: exp, log and cbrt within 1 unit of the last place, tanh within 3, a general power
 within ``2 + 2*abs(y*log(x))`` units of 2**-53, relative. Special values are exact, by its tables.
 """
 
@@ -34,9 +34,20 @@ def logarithm(a: Value) -> Value:
 
 def hyperbolic_tangent(a: Value) -> Value:
     """``tanh(a)`` in float64."""
-    if a is not UNKNOWN and a.low == a.high == 0 and a.is_exact:
+    if a is not UNKNOWN and a.low == a.high == 0:
         return a
     return _increasing(a, mpmath.tanh, {math.inf: 1.0, -math.inf: -1.0, 0.0: 0.0}, 3)
+
+
+def cube_root(a: Value) -> Value:
+    """``cbrt(a)`` in float64, the real root."""
+    if a is not UNKNOWN and a.low == a.high == 0:
+        return a
+    return _increasing(a, _real_root, {math.inf: math.inf, -math.inf: -math.inf, 0.0: 0.0}, 1)
+
+
+def _real_root(x: Any) -> Any:
+    return mpmath.sign(x) * mpmath.cbrt(abs(x))  # mpmath's own of a negative number is complex
 
 
 def _increasing(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import inspect
 import json
+import sys
 
 import pytest
 
@@ -9,7 +11,9 @@ from solvergen.bench import benchmark, parse_sizes
 from solvergen.bench.picture import draw
 from solvergen.bench.result import LIMIT
 from solvergen.bench.run import Entry
+from solvergen.bench.sizes import DEFAULT
 from solvergen.cli.app import run
+from solvergen.cli.bench import bench
 from solvergen.errors import BackendUnavailable, BenchmarkError, HyperparameterError
 from solvergen.runtime import native
 
@@ -56,6 +60,7 @@ def test_without_a_compiler_numpy_is_timed_alone(monkeypatch):
     (result,) = benchmark([entry], sizes, backends=("numpy", "cpu"), peers=("torch",), factor=0.05)
     assert [each.name for each in result.measured] == ["numpy"]
     assert result.measured[0].to_limit is None
+    assert result.measured[0].to_ours == 1.0  # of the first backend that was timed
     assert dict(result.left_out)[LIMIT] == "there is no compiler"
     assert "no counterpart" in dict(result.left_out)["torch"]
     with pytest.raises(BackendUnavailable, match="no compiler"):
@@ -104,6 +109,26 @@ def test_wrong_usage(arguments, says, capsys):
 def test_a_refused_setting_is_a_finding(capsys):
     assert run(["bench", "adam:lr=-1", *SMALL]) == 1
     assert "lr" in capsys.readouterr().err
+
+
+@needs_compiler
+def test_figures_are_not_lost_with_the_picture(tmp_path, capsys):
+    assert run(["bench", "lion", *SMALL, "--picture", str(tmp_path / "missing" / "chart.png")]) == 1
+    printed = capsys.readouterr()
+    assert "lion" in printed.out
+    assert "chart.png" in printed.err
+
+
+def test_what_a_picture_needs_is_looked_for_first(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run(["bench", "lion", *SMALL, "--picture", str(tmp_path / "chart.png")]) == 1
+    printed = capsys.readouterr()
+    assert "needs matplotlib" in printed.err
+    assert not printed.out
+
+
+def test_the_command_s_sizes_are_the_usual_ones():
+    assert inspect.signature(bench).parameters["sizes"].default == DEFAULT
 
 
 def test_nothing_to_draw(tmp_path):

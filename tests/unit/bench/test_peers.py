@@ -34,6 +34,15 @@ def test_a_tuple_longer_than_the_default_is_all_ours():
     assert arguments_for(counterpart, values, rule) == {"betas": (0.0, 1.0, 2.0, 3.0)}
 
 
+def test_a_momentum_of_0_is_none_where_theirs_is_none():
+    def rule(params, lr=0.1, momentum=None):
+        raise AssertionError("it is only asked for its signature")
+
+    counterpart = Counterpart("x", "x.rule")
+    assert arguments_for(counterpart, {"lr": 0.0, "momentum": 0.0}, rule) == {"lr": 0.0}
+    assert arguments_for(counterpart, {"momentum": 0.9}, rule) == {"momentum": 0.9}
+
+
 def test_a_library_that_lacks_the_class_says_so():
     torch = pytest.importorskip("torch", reason="torch isn't installed")
     assert torch.__version__
