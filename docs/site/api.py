@@ -20,6 +20,8 @@ MODULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 """A page's name and title, and the modules on it."""
 
+_VALUE = 80  # characters of a constant that are shown
+
 
 def api_index() -> str:
     """The list of the pages, in Markdown."""
@@ -62,6 +64,11 @@ def _home(value: object) -> str:
 def _directive(module: ModuleType, name: str) -> list[str]:
     value = getattr(module, name)
     if inspect.isclass(value):
-        kind = "exception" if issubclass(value, BaseException) else "class"
-        return [f".. auto{kind}:: {name}", "   :members:", "   :show-inheritance:"]
-    return [f".. autofunction:: {name}" if inspect.isfunction(value) else f".. autodata:: {name}"]
+        if issubclass(value, BaseException):
+            return [f".. autoexception:: {name}", "   :members:", "   :show-inheritance:"]
+        return [f".. autoclass:: {name}", "   :members:"]
+    if inspect.isfunction(value):
+        return [f".. autofunction:: {name}"]
+    # What Sphinx finds for another value is the docstring of its type.
+    text = repr(value)
+    return [f".. data:: {name}", *([f"   :value: {text}"] if len(text) <= _VALUE else [])]

@@ -14,6 +14,7 @@ from pathlib import Path
 import links
 import sphinx.cmd.build
 from api import MODULES, api_index, api_page
+from font import write_font
 from pages import index_page, optimizer_page
 
 import solvergen.optimizers
@@ -37,9 +38,10 @@ def main() -> int:
     for folder in (source, site):
         shutil.rmtree(folder, ignore_errors=True)
     gather(source)
-    status = sphinx.cmd.build.main(
-        ["-q", "-W", "--keep-going", "-c", str(HERE), "-d", str(out / "cache"), str(source), str(site)]
-    )
+    write_font(source / "_font")
+    static = f"html_static_path={HERE / 'static'},{source / '_font'}"
+    options = ["-q", "-W", "--keep-going", "-c", str(HERE), "-d", str(out / "cache"), "-D", static]
+    status = sphinx.cmd.build.main([*options, str(source), str(site)])
     if status:
         return int(status)
     faults = links.faults(site)
@@ -75,7 +77,7 @@ def contents() -> str:
         ("Guide", GUIDE), ("Specs", LANGUAGE), ("Inside", (*INSIDE, *rest)),
     )}  # fmt: skip
     return (
-        _toctree("Optimizers", ["optimizers/index", "docs/optimizers"])
+        _toctree("Optimizers", ["optimizers/index", "On one page <docs/optimizers>"])
         + "".join(_toctree(title, pages) for title, pages in docs.items())
         + _toctree("More", ["api/index", "docs/adr/README", "CONTRIBUTING", "CHANGELOG"])
     )

@@ -14,12 +14,15 @@ from solvergen.ir.program import Assign, Program
 # A word in upright letters comes as one element a letter; as one element it is one word to readers, too.
 _LETTER = r'<mi mathvariant="normal">(?:[^<&]|&#x[0-9A-F]+;)</mi>'
 _WORD = re.compile(rf"{_LETTER}(?:{_LETTER})+")
+# So that a function stands at its arguments; an operator would keep a distance.
+_FUNCTION = re.compile(r"<mo>((?!mod)[a-z]+)</mo>")
 _TAG = re.compile(r"<[^>]*>")
 
 
 def math(latex: str, *, display: bool = False) -> str:
     """``latex`` as a ``<math>`` element, on one line."""
     text = convert(latex, display="block" if display else "inline")
+    text = _FUNCTION.sub(r"<mi>\1</mi>", text)
     return _WORD.sub(lambda word: f"<mi>{_TAG.sub('', word[0])}</mi>", text)
 
 

@@ -51,15 +51,23 @@ def index_page(units: tuple[Unit, ...]) -> str:
 
 
 def _index_row(spec: Spec, summary: Summary) -> str:
-    source = cell(summary.source)
     link = f"[{spec.class_name}]({spec.name}.md)"
     costs_ = f"{summary.state_bytes} | {summary.moved_bytes}"
+    source = cell(summary.source.split(",")[0])
+    if spec.references and (address := _address(spec.references[0])):
+        source = f"[{source}](<{address}>)"
     return f"| {link} | {cell(spec.summary)} | {costs_} | {source} |"
 
 
+def _address(r: Reference) -> str | None:
+    """Where a publication is to be read."""
+    if r.arxiv:
+        return f"https://arxiv.org/abs/{r.arxiv}"
+    return f"https://doi.org/{r.doi}" if r.doi else r.url
+
+
 def _head(spec: Spec) -> Iterator[str]:
-    yield f"# {spec.class_name}"
-    yield ""
+    yield from ("---", "hide-toc: true", "---", "", f"# {spec.class_name}", "")
     yield plain(spec.summary)
     for paragraph in spec.description.split("\n\n"):
         if paragraph.strip():
@@ -95,14 +103,14 @@ def _update(unit: Unit, names: Mapping[str, str]) -> Iterator[str]:
 def _choices(spec: Spec, names: Mapping[str, str]) -> Iterator[str]:
     if spec.hyperparameters:
         yield from ("## Hyperparameters", "")
-        yield "| name | symbol | default | range | |"
-        yield "| --- | --- | --- | --- | --- |"
+        yield "| | default | range | |"
+        yield "| --- | --- | --- | --- |"
         yield from (_hyperparameter(h, names) for h in spec.hyperparameters)
     if spec.options:
         yield from ("", "## Options", "")
         yield "Fixed when an optimizer is made; what is off costs nothing."
         yield ""
-        yield "| name | default | |"
+        yield "| | default | |"
         yield "| --- | --- | --- |"
         yield from (_option(o) for o in spec.options)
     if spec.constraints:
@@ -111,8 +119,14 @@ def _choices(spec: Spec, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _hyperparameter(h: Hyperparameter, names: Mapping[str, str]) -> str:
-    symbol = math(names[h.name]) if h.name in names else ""
-    return f"| `{h.name}` | {symbol} | {_number(h.default)} | {h.range_text or 'any'} | {cell(h.doc)} |"
+    range_ = h.range_text or "any"
+    return f"| {_named(h.name, names)} | {_number(h.default)} | {range_} | {cell(h.doc)} |"
+
+
+def _named(name: str, names: Mapping[str, str]) -> str:
+    """A name, and what stands for it in equations if that is something else."""
+    latex = names.get(name, "")
+    return f"`{name}`" if latex.startswith(r"\mathrm") or not latex else f"`{name}` {math(latex)}"
 
 
 def _option(option: Option) -> str:
@@ -125,8 +139,8 @@ def _memory(spec: Spec, definition: Definition, names: Mapping[str, str]) -> Ite
     if spec.state:
         yield "Bytes for each parameter, by the parameter's type."
         yield ""
-        yield f"| name | symbol | begins at | there when | {' | '.join(DTYPES)} | |"
-        yield "| --- | --- | --- | --- |" + " --- |" * len(DTYPES) + " --- |"
+        yield f"| | begins at | there when | {' | '.join(DTYPES)} | |"
+        yield "| --- | --- | --- |" + " --- |" * len(DTYPES) + " --- |"
         yield from (_state(state, names) for state in spec.state)
     else:
         yield "None."
@@ -143,7 +157,7 @@ def _state(state: State, names: Mapping[str, str]) -> str:
     when = f"`{state.when}`" if state.when else "always"
     widths = " | ".join("8 a tensor" if state.is_scalar else str(state_bytes(dtype)) for dtype in DTYPES)
     doc = cell(state.doc + (" (for the caller to read)" if state.output else ""))
-    return f"| `{state.name}` | {math(names[state.name])} | {init} | {when} | {widths} | {doc} |"
+    return f"| {_named(state.name, names)} | {init} | {when} | {widths} | {doc} |"
 
 
 def _traffic(cost: Cost) -> str:
