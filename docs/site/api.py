@@ -37,7 +37,8 @@ def api_page(title: str, modules: tuple[str, ...]) -> str:
     for name in modules:
         module = importlib.import_module(name)
         summary = (module.__doc__ or "").split("\n\n")[0]
-        lines += ["", f"## {name}", "", "```{eval-rst}", *summary.splitlines(), "", f".. currentmodule:: {name}"]
+        lines += ["", f"## {name}", "", "```{eval-rst}", *summary.splitlines()]
+        lines += ["", f".. currentmodule:: {name}"]
         for member in exported(module):
             lines += ["", *_directive(module, member)]
         lines.append("```")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon.docstring import GoogleDocstring
@@ -29,10 +29,13 @@ html_theme = "furo"
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
-html_theme_options = {"top_of_page_buttons": []}
+html_theme_options: dict[str, Any] = {"top_of_page_buttons": []}
 
 
-def sections(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+Kind = Literal["module", "class", "exception", "function", "method", "attribute", "data", "property"]
+
+
+def sections(app: Sphinx, what: Kind, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Sections such as ``Args:`` as fields. napoleon would also take ``The states: by name`` for a type."""
     if what not in ("attribute", "data", "property"):
         lines[:] = GoogleDocstring(list(lines), what=what).lines()

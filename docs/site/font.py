@@ -22,7 +22,7 @@ def write_font(folder: Path) -> None:
     """Write the font to ``folder`` as ``NAME``."""
     unicodes = [code for first, last in _RANGES for code in range(first, last + 1)]
     options = subset.Options(flavor="woff", layout_features=["*"], notdef_outline=True, name_IDs=["*"])
-    with as_file(files("ziamath").joinpath("fonts", "STIXTwoMath-Regular.ttf")) as path:
+    with as_file(files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf") as path:
         font = subset.load_font(str(path), options)
     subsetter = subset.Subsetter(options)
     subsetter.populate(unicodes=[*unicodes, *map(ord, _SIGNS)])
