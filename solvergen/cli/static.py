@@ -156,8 +156,8 @@ def _print(report: StaticReport) -> None:
     if cuda:
         print_table(CUDA_HEADS, cuda, numbers=_NUMBERS)
         if sys.stdout.isatty():
-            millions = f"{PARAMETERS / 1e6:,.0f} million"
-            print(f"bytes: moved for each parameter. ms: for {millions} of them at {_bandwidths(report)}")
+            many = f"{PARAMETERS / 1e9:g}e9 parameters"
+            print(f"bytes: moved for each parameter. ms: for {many} at {_bandwidths(report)}")
     if cuda and cpu:
         print()
     if cpu:

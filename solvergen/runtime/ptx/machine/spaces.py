@@ -36,7 +36,7 @@ class Spaces:
 
     @property
     def order_matters(self) -> bool:
-        """Whether what threads see may depend on their order without a race: by atomics or strong accesses."""
+        """Whether order may show without a race: by atomics or strong accesses."""
         strong = frozenset[Kind](("atomic", "strong read", "strong write"))
         return any(kinds & strong for kinds in self._kinds.values())
 
