@@ -27,7 +27,7 @@ def install(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests that need neither a GPU nor a package index."""
     install(session)
-    session.run("python", "-m", "pytest", *session.posargs)
+    session.run("python", "-m", "pytest", "-n", "auto", *session.posargs)
 
 
 @nox.session

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import traceback
+import unicodedata
 import warnings
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,8 @@ def _check_place(diagnostic: Diagnostic, data: bytes) -> None:
     place = diagnostic.location
     lines = data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     assert diagnostic.message.strip()
-    assert diagnostic.message.isprintable(), repr(diagnostic.message)
+    hidden = [c for c in diagnostic.message if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")]
+    assert not hidden, repr(diagnostic.message)
     assert diagnostic.hint is None or diagnostic.hint.strip()
     assert len(diagnostic.message) < 1000
     assert 1 <= place.line <= len(lines), (place, len(lines))

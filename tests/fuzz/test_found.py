@@ -32,7 +32,7 @@ def test_the_reference_computes_what_it_means(path: Path) -> None:
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
 def test_backends_agree(path: Path, backend: str) -> None:
     with built(path.read_text(encoding="utf-8")) as found:
-        disagreement = find_disagreement(found.optimizer, backend, examples=20)
+        disagreement = find_disagreement(found.optimizer, backend, examples=10)
     assert disagreement is None, disagreement.describe()
 
 

@@ -43,7 +43,7 @@ def test_a_class_is_what_its_spec_says(tmp_path: Path) -> None:
                 for name in optimizer.state:
                     _assert_same(optimizer.state[name], other.state[name])
 
-    fuzz(sound, specs(), styles, examples=60)
+    fuzz(sound, specs(), styles, examples=40)
 
 
 def _assert_same(one: dict[str, object], other: dict[str, object]) -> None:
@@ -76,4 +76,4 @@ def test_commands_print_whatever_a_spec_holds(
                 assert not extra or json.loads(printed)
 
     shown.__qualname__ += f"/{command}"
-    fuzz(shown, specs(), styles, examples=15)
+    fuzz(shown, specs(), styles, examples=8)

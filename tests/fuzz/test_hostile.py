@@ -46,21 +46,23 @@ def _examine(worker: Worker, data: bytes) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("files", "examples"),
-    [(mutated, 500), (hostile_equations, 400), (wrong_shapes, 300)],
+    [(mutated, 300), (hostile_equations, 400), (wrong_shapes, 300)],
     ids=["mutated", "equations", "shapes"],
 )
 def test_a_finding_and_never_a_traceback(worker: Worker, files: Any, examples: int) -> None:
-    valid = total = 0
+    count, valid, codes = 0, 0, set[str]()
 
     def examined(data: bytes, rest: st.DataObject) -> None:
-        nonlocal valid, total
-        total += 1
-        valid += _examine(worker, data)["valid"]
+        nonlocal count, valid
+        found = _examine(worker, data)
+        count, valid = count + 1, valid + found["valid"]
+        codes.update(found["codes"])
 
     examined.__qualname__ += f"/{files.__name__}"
     fuzz(examined, files(), examples=examples)
-    # Mistakes that leave a spec valid reach further into the compiler; most should be mistakes.
-    assert valid < 0.6 * total
+    # Most files are wrong, in many ways; what is still valid has gone through the whole compiler.
+    assert valid < 0.8 * count
+    assert len(codes) >= 10, codes
 
 
 @pytest.mark.parametrize("number", range(len(BOMBS)), ids=lambda i: f"{i}-{BOMBS[i][:12]!r}")

@@ -108,4 +108,4 @@ def test_names_of_the_generated_code_may_be_the_specs() -> None:
                 for buffer, array in buffers.items():
                     assert array.tobytes() == other.buffers[tensor][new.get(buffer, buffer)].tobytes()
 
-    fuzz(same, specs(), examples=50)
+    fuzz(same, specs(), examples=25)

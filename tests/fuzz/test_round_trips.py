@@ -111,7 +111,7 @@ def test_printed_equations_read_back() -> None:
             assert parse_condition(Text.of(printed)) == expression
             assert _shape_of_term(read(printed)) == _shape_of_term(statement.value)
 
-    fuzz(same, specs(), styles, examples=200)
+    fuzz(same, specs(), styles, examples=100)
 
 
 def test_equations_pass_through_sympy_as_written() -> None:
@@ -142,7 +142,7 @@ def test_layout_changes_nothing() -> None:
         assert len(programs) == 1
         assert len(digests) == 1
 
-    fuzz(same, specs(), styles, styles, examples=60)
+    fuzz(same, specs(), styles, styles, examples=40)
 
 
 def test_building_again_changes_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ MOST_OPEN = 0.1
 MOST_BOUNDED = 0.3
 """Share of the values that it may know within bounds only."""
 
-EXAMPLES = {"numpy": 160, "cpu": 60, "ptx": 40}
+EXAMPLES = {"numpy": 100, "cpu": 40, "ptx": 30}
 """Specs for each backend; each costs its kernels' compilation."""
 
 
@@ -34,8 +34,8 @@ def test_the_reference_computes_what_the_equations_mean() -> None:
             hold_to_meaning(found, doubles, tally)
             hold_to_meaning(found, draw_example(data, found, SMALL), tally)
 
-    fuzz(means, specs(), styles, examples=240)
-    assert tally.total > 2000
+    fuzz(means, specs(), styles, examples=200)
+    assert tally.total > 1000
     assert tally.open < MOST_OPEN * tally.total, tally
     assert tally.bounded < MOST_BOUNDED * tally.total, tally
 

@@ -34,7 +34,7 @@ BAD_NUMBERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", BAD_NUMBERS, ids=repr)
+@pytest.mark.parametrize("value", BAD_NUMBERS, ids=lambda value: repr(value)[:40].partition(" at 0x")[0])
 def test_what_is_no_number(value):
     with pytest.raises(HyperparameterError, match="lr"):
         adam(lr=value)
