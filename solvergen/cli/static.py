@@ -119,6 +119,7 @@ def _pairs(given: str | None) -> Sequence[tuple[str, str]]:
 
 def _print(report: StaticReport) -> None:
     from solvergen.verify.static.cuda import Measured
+    from solvergen.verify.static.report import PARAMETERS
 
     for row in report.failures:
         found = "\n".join(str(finding) for finding in row.findings)
@@ -142,7 +143,7 @@ def _print(report: StaticReport) -> None:
                     f"{m.occupancy.share:.0%}",
                     f"{m.in_flight // 1024} KB",
                     str(m.nbytes),
-                    f"{m.milliseconds(1e9, row.bandwidth):.2f}",
+                    f"{m.milliseconds(PARAMETERS, row.bandwidth):.2f}",
                     outcome,
                 )
             )
@@ -155,7 +156,8 @@ def _print(report: StaticReport) -> None:
     if cuda:
         print_table(CUDA_HEADS, cuda, numbers=_NUMBERS)
         if sys.stdout.isatty():
-            print(f"bytes: moved for each parameter. ms: for 1e9 parameters at {_bandwidths(report)}")
+            many = f"{PARAMETERS / 1e9:g}e9 parameters"
+            print(f"bytes: moved for each parameter. ms: for {many} at {_bandwidths(report)}")
     if cuda and cpu:
         print()
     if cpu:

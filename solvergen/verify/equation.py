@@ -22,7 +22,7 @@ _WHEN = re.compile(r"^when [^:]*: ")
 
 @dataclass(frozen=True)
 class Equation:
-    """An equation as it was written, and where: ``specs/adam.yaml:38``."""
+    """An equation as it was written, and where: ``specs/adam.yaml:47``."""
 
     text: str
     place: str

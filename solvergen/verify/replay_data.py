@@ -2,7 +2,7 @@
 
 What comes from a file is checked value by value: kinds, names, counts and shapes that belong together. So
 an ``Example`` that comes out of here can be run, if the optimizer accepts its settings
-(``replay.check_accepted``).
+(``replay.accepted``).
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ def complaints(spec: Spec, counterpart: Counterpart) -> list[str]:
     ours = [h.name for h in spec.hyperparameters] + [o.name for o in spec.options if not o.is_derived]
     for name in ours:
         if name in counterpart.lacks:
+            if name in arguments:
+                found.append(f"{spec.name}: {counterpart.name} has {name}, which it is said to lack")
             continue
         theirs = set(re.findall(r"[A-Za-z_]\w*", maps.get(name, name)))
         if not theirs & arguments:

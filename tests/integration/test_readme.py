@@ -178,3 +178,17 @@ def test_links_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", (ROOT / page).read_text()):
         if not target.startswith(("http://", "https://")):
             assert (ROOT / page).parent.joinpath(target).exists(), target
+
+
+def test_files_that_pages_name_are_there() -> None:
+    """Paths from the root of the repository; capital letters stand for a name that one chooses."""
+    top = "solvergen|tests|benchmarks|docs|templates|specs|examples"
+    path = re.compile(rf"(?<![\w/.])(?:{top})/[\w/.-]*\w")
+    chosen = re.compile(r"[A-Z]{4}|nnn|/my_")
+    missing = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")]
+        for name in path.findall(page.read_text())
+        if not chosen.search(name) and not (ROOT / name).exists()
+    ]
+    assert not missing

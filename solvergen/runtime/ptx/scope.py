@@ -33,7 +33,6 @@ _LIST = re.compile(rf"\s*(?:(?:{_ITEM})\s*(?:,\s*(?:{_ITEM})\s*)*)?")
 _ADDRESS = re.compile(
     rf"\[\s*(?:(?P<base>{NAME})\s*(?:(?P<sign>[+-])\s*(?P<offset>-?\w+))?|(?P<fixed>\w+))\s*\]"
 )
-_RANGED = re.compile(r"(.*?)(0|[1-9]\d*)")
 
 # PTX ISA, "Special Registers".
 _SPECIAL = re.compile(

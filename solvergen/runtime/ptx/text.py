@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from solvergen.errors import PtxError
 from solvergen.runtime.ptx import declarations
-from solvergen.runtime.ptx.module import Guard, Instruction, Kernel, Module, Place, Variable
+from solvergen.runtime.ptx.module import Guard, Instruction, Kernel, Module, Place, Symbol, Variable
 from solvergen.runtime.ptx.scope import Scope, Unreadable
 from solvergen.runtime.ptx.statements import NAME, Source, Statement, body_statements
 
@@ -202,7 +202,7 @@ class _Body:
                     self._location(statement.match["position"])
                 elif kind == "label":
                     symbol = self._open[-1].names[statement.match["label_name"]]
-                    assert hasattr(symbol, "name")
+                    assert isinstance(symbol, Symbol)
                     self.labels[symbol.name] = len(self.instructions)
                 elif kind == "open":
                     self._open.append(next(self._inner))

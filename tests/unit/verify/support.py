@@ -14,6 +14,13 @@ from solvergen.verify.collect import imported
 SPECS = Path(__file__).parents[3] / "specs"
 
 
+def place_of(name: str, equation: str) -> str:
+    """Where an equation stands, as findings say it: ``specs/adam.yaml:47``."""
+    lines = (SPECS / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    (number,) = (n for n, line in enumerate(lines, start=1) if line.strip().endswith(f" {equation}"))
+    return f"specs/{name}.yaml:{number}"
+
+
 @contextmanager
 def faulty(name: str, file: str, right: str, wrong: str) -> Iterator[Any]:
     """The optimizer ``name`` with one text in one of its files replaced (a pattern, everywhere it stands)."""

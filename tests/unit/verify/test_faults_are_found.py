@@ -22,7 +22,7 @@ from solvergen.verify import (
     why_unavailable,
 )
 from solvergen.verify.collect import built_from
-from tests.unit.verify.support import SPECS, faulty
+from tests.unit.verify.support import SPECS, faulty, place_of
 
 KERNEL_FAULTS = {
     "an operation": ("adam", r"beta1 \* exp_avg \+", "beta1 * exp_avg -", "exp_avg"),
@@ -222,7 +222,8 @@ def test_the_report_says_all_that_is_needed() -> None:
     json = caught.value.disagreement.as_json()  # type: ignore[attr-defined]
     assert json["difference"]["buffer"] == "exp_avg"
     assert text.startswith(json["report"])
-    assert "equation  exp_avg = beta1*exp_avg + (1 - beta1)*g  (specs/adam.yaml:47)" in text
+    equation = "exp_avg = beta1*exp_avg + (1 - beta1)*g"
+    assert f"equation  {equation}  ({place_of('adam', equation)})" in text
     assert re.search(r"solvergen verify --replay \S+adam-cpu-[0-9a-f]{12}\.json", text)
 
 

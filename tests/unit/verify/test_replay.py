@@ -40,9 +40,11 @@ from solvergen.verify.replay_arrays import array_from, array_text
 from solvergen.verify.replay_data import example_data, example_from
 from solvergen.verify.settings import space_of
 from solvergen.verify.strategies import examples
-from tests.unit.verify.support import SPECS, faulty
+from tests.unit.verify.support import SPECS, faulty, place_of
 
 FAULT = ("adam", "kernel.c", r"beta1 \* exp_avg \+", "beta1 * exp_avg -")
+EQUATION = "exp_avg = beta1*exp_avg + (1 - beta1)*g"
+"""What is wrong under FAULT."""
 ROOT = Path(__file__).parents[3]
 
 
@@ -156,7 +158,7 @@ def test_the_file_holds_what_people_look_for(finding: Disagreement, tmp_path: Pa
     difference = data["finding"]["difference"]
     assert difference["buffer"] == "exp_avg"
     assert float.fromhex(difference["found_hex"]) == pytest.approx(float(difference["found"]), rel=1e-6)
-    assert difference["equation"]["place"] == "specs/adam.yaml:47"
+    assert difference["equation"]["place"] == place_of("adam", EQUATION)
     assert data["finding"]["report"] == finding.describe()
     assert data["spec"]["digest"] == shipped()["adam"].definition.digest
 
@@ -491,7 +493,7 @@ def test_the_command_says_where_and_runs_it_again(
     (path,) = (tmp_path / "kept").iterdir()
     assert not replays.exists()
     assert f"solvergen verify --replay {path}" in err
-    assert "equation  exp_avg = beta1*exp_avg + (1 - beta1)*g  (specs/adam.yaml:47)" in err
+    assert f"equation  {EQUATION}  ({place_of('adam', EQUATION)})" in err
     assert run_command(["verify", "--replay", str(path)]) == 0
     assert "adam\tcpu\tsame bits" in capsys.readouterr().out
     assert run_command(["verify", "--replay", str(path), "--backends", "numpy,cpu", "--json"]) == 0

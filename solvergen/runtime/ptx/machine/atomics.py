@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.ptx.instructions.floats import flushed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +50,7 @@ def apply(values: HostArray, places: HostArray, operands: tuple[HostArray, ...],
 
 
 def _flushing_add(a: HostArray, b: HostArray) -> HostArray:
-    return _flush(_flush(a) + _flush(b))
-
-
-def _flush(x: HostArray) -> HostArray:
-    """Subnormal float32 become zeros of their sign."""
-    return np.where(np.abs(x) < np.float32(2**-126), np.copysign(np.float32(0), x), x)
+    return flushed(flushed(a) + flushed(b))
 
 
 def _increment(old: HostArray, bound: HostArray) -> HostArray:

@@ -77,7 +77,7 @@ def _run_once(launch: Launch, order: Order, parameters: HostArray, spaces: Space
     grid, block, backwards = launch.grid, launch.block, order.backwards
     clock = Clock(grid.count, block.count)
     # A launch without races does the same under any order, unless its threads talk to one another by atomics.
-    watched = clock if order is ORDERS[0] or spaces.has_atomics else None
+    watched = clock if order is ORDERS[0] or spaces.order_matters else None
     memory = spaces.common(watched, backwards)
     lanes = min(order.lanes, _PRIVATE // max(1, spaces.local_nbytes))
     together = max(1, lanes // block.count)

@@ -51,8 +51,6 @@ class Program:
     slots: Slots
     uses: tuple[Use, ...]
     variables: Variables
-    meets: bool
-    """Whether threads of a block or of a warp ever wait for one another."""
 
 
 def decoded(module: Module, name: str) -> Program:
@@ -81,8 +79,7 @@ def decoded(module: Module, name: str) -> Program:
     for stretch, part, need in zip(cut, parts, needs, strict=True):
         first = steps[stretch.begin] if stretch.begin < stretch.end else None
         blocks.append(_block(part, first if isinstance(first, Meeting) else None, stretch.how, need))
-    meets = any(alone) or any(map(is_barrier, kernel.instructions))
-    return Program(kernel, tuple(blocks), slots, tuple(uses), variables, meets)
+    return Program(kernel, tuple(blocks), slots, tuple(uses), variables)
 
 
 def _block(steps: tuple[Step, ...], met: Meeting | None, end: End, needs: Needs) -> Block:

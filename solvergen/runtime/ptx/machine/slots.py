@@ -115,8 +115,6 @@ class Slots:
             if -(1 << (kind.bits - 1)) <= operand.value <= limit:
                 return operand.value & limit
         if isinstance(operand, Symbol):
-            if operand.name == "WARP_SZ":
-                return 32
             return self.address(operand, instruction) & limit
         raise error(instruction, f"operand {operand} can't be read as {kind}")
 

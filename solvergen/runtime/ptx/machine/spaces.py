@@ -35,8 +35,8 @@ class Spaces:
         self._granules = {space: _granule(program, space) for space in ("global", "shared", "local")}
 
     @property
-    def has_atomics(self) -> bool:
-        """Whether what threads see may depend on their order although none race."""
+    def order_matters(self) -> bool:
+        """Whether order may show without a race: by atomics or strong accesses."""
         strong = frozenset[Kind](("atomic", "strong read", "strong write"))
         return any(kinds & strong for kinds in self._kinds.values())
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.ptx.machine.access import COPIES
 from solvergen.runtime.ptx.machine.bundle import Bundle
 from solvergen.runtime.ptx.machine.clock import WARP, Clock
 from solvergen.runtime.ptx.machine.faults import Shape, Violation
@@ -43,7 +44,8 @@ class TooLong(Exception):
 
 
 class Wave:
-    """See above. Index 0 of every list of values, so that steps find memory and parameters.
+    """Blocks that run at the same time. It stands at index 0 of every list of values (``slots``), where steps
+    find memory and parameters.
 
     ``limit``: how many instructions all threads of a wave may execute together.
     """
@@ -78,8 +80,8 @@ class Wave:
             if not len(threads.inner):
                 continue
             copies = {
-                "shared copy": which[part] if len(blocks) > 1 else np.zeros(1, np.int64),
-                "local copy": np.arange(len(inner))[part],
+                COPIES["shared"]: which[part] if len(blocks) > 1 else np.zeros(1, np.int64),
+                COPIES["local"]: np.arange(len(inner))[part],
             }
             numbers = threads.blocks * block.count + threads.inner
             self.bundles.append(Bundle(program, self, threads, numbers, copies))
