@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from solvergen.verify.fuzzing.meaning import constant_value
-from solvergen.verify.fuzzing.terms import COMPARISONS, Term, call, name, names_in, number
+from solvergen.verify.fuzzing.terms import COMPARISONS, FUNCTIONS, Term, call, name, names_in, number
 
 NUMERALS = (
     "1", "2", "0.5", "0", "3", "0.1", "1e-8", "0.9", "0.999", "10", "4", "7", "0.0", "1.0", "2.0", ".25",
@@ -39,6 +39,7 @@ _EXPONENTS = tuple(
 _NUMBERS = (
     *("leaf",) * 4, "+", "-", "*", "/", "+", "-", "*", "/", "+", "*", "neg", "**", "**", "//", "%",
     "min", "max", "clip", "where", "where", "sqrt", "abs", "sign", "floor", "exp", "log", "tanh",
+    "cbrt",
 )  # fmt: skip
 _CONDITIONS = ("compare", "compare", "compare", "compare", "and", "or", "not", "chain", "named")
 
@@ -100,9 +101,7 @@ def numbers(draw: st.DrawFn, here: Surroundings, depth: int = 4) -> Term:
         if draw(st.integers(0, 3)):
             return mended(call("**", base, draw(st.sampled_from(_EXPONENTS))))
         return mended(call("**", base, draw(numbers(here, min(depth - 1, 2)))))
-    arity = (
-        1 if op in ("neg", "sqrt", "abs", "sign", "floor", "exp", "log", "tanh") else 3 if op == "clip" else 2
-    )
+    arity = 1 if op == "neg" else FUNCTIONS.get(op, 2)
     return mended(call(op, *[draw(numbers(here, depth - 1)) for _ in range(arity)]))
 
 

@@ -2,7 +2,7 @@
 
 The bound is derived, operation by operation. ``+ - * / sqrt`` and comparisons are correctly rounded, and
 rounding is monotone: the result lies between the rounded results at the ends, so what is known exactly
-stays known to the bit. ``exp log tanh`` and general powers lie within their stated accuracy of the true
+stays known to the bit. ``exp log tanh cbrt`` and general powers lie within their stated accuracy of the true
 value (``real_functions``). A value of which nothing can be said is None, UNKNOWN; so is a condition that
 the bounds can't decide.
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**")
 FUNCTIONS = {
-    "sqrt": 1, "abs": 1, "sign": 1, "floor": 1, "exp": 1, "log": 1, "tanh": 1,
+    "sqrt": 1, "abs": 1, "sign": 1, "floor": 1, "exp": 1, "log": 1, "tanh": 1, "cbrt": 1,
     "min": 2, "max": 2, "where": 3, "clip": 3,
 }  # fmt: skip
 """The functions of the language and how many arguments each takes, as docs/language.md lists them."""
