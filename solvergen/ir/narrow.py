@@ -6,7 +6,8 @@ float32. There is no branch and, but for tanh, no division; special values come 
 selected. A general power has none: exp(y*log(x)) needs more digits of the logarithm than float32 has.
 
 Accuracy, measured over all 2**32 arguments in units of the last place: exp 0.90, log 0.88, tanh 1.33 and
-cbrt 1.14. What is promised is 1, 1, 2 and 2.
+cbrt 1.14. What is promised is 1, 1, 2 and 2. exp, log and tanh are also monotone, as far as neighbours show;
+cbrt falls back by a unit at one argument in two hundred.
 """
 
 from __future__ import annotations
