@@ -32,6 +32,7 @@ typedef float sg_real;
 #define sg_floor __builtin_floorf
 #endif
 
+typedef uint32_t sg_u32;
 typedef uint64_t sg_u64;
 typedef int64_t sg_i64;
 typedef sg_real sg_state;

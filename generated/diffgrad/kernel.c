@@ -32,6 +32,7 @@ typedef float sg_real;
 #define sg_floor __builtin_floorf
 #endif
 
+typedef uint32_t sg_u32;
 typedef uint64_t sg_u64;
 typedef int64_t sg_i64;
 typedef sg_real sg_state;
@@ -147,19 +148,42 @@ struct sg_job {
     const struct sg_chunk *chunks;
 };
 
-SG_FUNCTION double sg_power_of_two(double k) {
+#if SG_PARAM == 1
+
+SG_FUNCTION double sg_power_of_two64(double k) {
     return sg_from_bits((sg_u64)((sg_i64)k + 1023) << 52);
 }
 
-SG_FUNCTION double sg_exp(double x) {
+SG_FUNCTION double sg_exp64(double x) {
     const double bounded = x > -750.0 ? (x < 750.0 ? x : 750.0) : -750.0;
     const double k = sg_floor64(bounded * 1.4426950408889634 + 0.5);
     const double r = bounded - k * 0.6931471803691238 - k * 1.9082149292705877e-10;
     const double series = 1.0 + (r + r * r * (0.5 + r * (0.16666666666666666 + r * (0.041666666666666664 + r * (0.008333333333333333 + r * (0.001388888888888889 + r * (0.0001984126984126984 + r * (2.48015873015873e-05 + r * (2.7557319223985893e-06 + r * (2.755731922398589e-07 + r * (2.505210838544172e-08 + r * (2.08767569878681e-09 + r * 1.6059043836821613e-10))))))))))));
     const double half_k = sg_floor64(k * 0.5);
-    const double scaled = series * sg_power_of_two(half_k) * sg_power_of_two(k - half_k);
+    const double scaled = series * sg_power_of_two64(half_k) * sg_power_of_two64(k - half_k);
     return x == x ? scaled : x;
 }
+
+#define sg_exp sg_exp64
+
+#else
+
+SG_FUNCTION float sg_power_of_two(float k) {
+    return sg_from_bits32((sg_bits32(k + 12582912.0f) << 23) + 0x3f800000u);
+}
+
+SG_FUNCTION float sg_exp(float x) {
+    const float bounded = x < -104.0f ? -104.0f : (x > 89.0f ? 89.0f : x);
+    const float k = bounded * 1.442695f + 12582912.0f - 12582912.0f;
+    const float high = bounded - k * 0.69314575f;
+    const float low = k * 1.4286068e-06f;
+    const float r = high - low;
+    const float series = 1.0f + (high - (low - r * r * (0.5f + r * (0.16666535f + r * (0.04166724f + r * (0.008367433f + r * 0.0013863419f))))));
+    const float half_k = k * 0.5f + 12582912.0f - 12582912.0f;
+    return series * sg_power_of_two(half_k) * sg_power_of_two(k - half_k);
+}
+
+#endif
 
 /* One run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run(
@@ -192,7 +216,7 @@ static __attribute__((noinline)) void sg_run(
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/diffgrad.yaml:39
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (g * g);
         // friction = 1/(1 + exp(-abs(previous_grad - g)))      specs/diffgrad.yaml:40
-        const sg_real friction = (sg_real)1.0 / ((sg_real)1.0 + (sg_real)sg_exp((double)-sg_abs(previous_grad - g)));
+        const sg_real friction = (sg_real)1.0 / ((sg_real)1.0 + sg_exp(-sg_abs(previous_grad - g)));
         // previous_grad = g      specs/diffgrad.yaml:41
         const sg_real previous_grad_new = g;
         // denom = sqrt(exp_avg_sq) + eps      specs/diffgrad.yaml:42

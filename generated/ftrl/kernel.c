@@ -32,6 +32,7 @@ typedef float sg_real;
 #define sg_floor __builtin_floorf
 #endif
 
+typedef uint32_t sg_u32;
 typedef uint64_t sg_u64;
 typedef int64_t sg_i64;
 typedef sg_real sg_state;
@@ -147,15 +148,15 @@ struct sg_job {
     const struct sg_chunk *chunks;
 };
 
-SG_FUNCTION double sg_power_of_two(double k) {
+SG_FUNCTION double sg_power_of_two64(double k) {
     return sg_from_bits((sg_u64)((sg_i64)k + 1023) << 52);
 }
 
-SG_FUNCTION double sg_exponent(double x) {
+SG_FUNCTION double sg_exponent64(double x) {
     return (double)((sg_i64)((sg_bits(x) >> 52) & 0x7ffull) - 1023);
 }
 
-SG_FUNCTION double sg_significand(double x) {
+SG_FUNCTION double sg_significand64(double x) {
     return sg_from_bits((sg_bits(x) & 0xfffffffffffffull) | 0x3ff0000000000000ull);
 }
 
@@ -163,22 +164,22 @@ SG_FUNCTION sg_real sg_sign(sg_real x) {
     return x > (sg_real)0.0 ? (sg_real)1.0 : (x < (sg_real)0.0 ? (sg_real)-1.0 : x);
 }
 
-SG_FUNCTION double sg_exp(double x) {
+SG_FUNCTION double sg_exp64(double x) {
     const double bounded = x > -750.0 ? (x < 750.0 ? x : 750.0) : -750.0;
     const double k = sg_floor64(bounded * 1.4426950408889634 + 0.5);
     const double r = bounded - k * 0.6931471803691238 - k * 1.9082149292705877e-10;
     const double series = 1.0 + (r + r * r * (0.5 + r * (0.16666666666666666 + r * (0.041666666666666664 + r * (0.008333333333333333 + r * (0.001388888888888889 + r * (0.0001984126984126984 + r * (2.48015873015873e-05 + r * (2.7557319223985893e-06 + r * (2.755731922398589e-07 + r * (2.505210838544172e-08 + r * (2.08767569878681e-09 + r * 1.6059043836821613e-10))))))))))));
     const double half_k = sg_floor64(k * 0.5);
-    const double scaled = series * sg_power_of_two(half_k) * sg_power_of_two(k - half_k);
+    const double scaled = series * sg_power_of_two64(half_k) * sg_power_of_two64(k - half_k);
     return x == x ? scaled : x;
 }
 
-SG_FUNCTION double sg_log(double x) {
+SG_FUNCTION double sg_log64(double x) {
     const int tiny = x < 2.2250738585072014e-308;
     const double y = tiny ? x * 1.8014398509481984e+16 : x;
-    const double s0 = sg_significand(y);
+    const double s0 = sg_significand64(y);
     const int large = s0 > 1.4142135623730951;
-    const double e = sg_exponent(y) - (tiny ? 54.0 : 0.0) + (large ? 1.0 : 0.0);
+    const double e = sg_exponent64(y) - (tiny ? 54.0 : 0.0) + (large ? 1.0 : 0.0);
     const double f = (large ? 0.5 * s0 : s0) - 1.0;
     const double half_square = 0.5 * f * f;
     const double s = f / (2.0 + f);
@@ -190,12 +191,12 @@ SG_FUNCTION double sg_log(double x) {
     return x > 0.0 ? positive : (x == 0.0 ? -1.0 / (x * x) : (x < 0.0 ? invalid : x));
 }
 
-SG_FUNCTION double sg_pow(double x, double y) {
+SG_FUNCTION double sg_pow64(double x, double y) {
     const double size = sg_abs64(x);
     const int whole = sg_floor64(y) == y;
     const int odd = whole && sg_floor64(0.5 * y) != 0.5 * y;
     const int negative = x < 0.0 || (x == 0.0 && 1.0 / x < 0.0);
-    const double magnitude = size == 1.0 ? 1.0 : sg_exp(y * sg_log(size));
+    const double magnitude = size == 1.0 ? 1.0 : sg_exp64(y * sg_log64(size));
     const double with_sign = (negative && odd) ? -magnitude : magnitude;
     const int undefined = (x < 0.0 && x - x == 0.0) && !whole;
     const double invalid = (x - x) / (x - x);
@@ -231,7 +232,7 @@ static __attribute__((noinline)) void sg_run(
 #if SG_OPTION_square_root
         const sg_real before = sg_sqrt(accumulator);
 #else
-        const sg_real before = (sg_real)sg_pow((double)accumulator, (double)minus_lr_power);
+        const sg_real before = (sg_real)sg_pow64((double)accumulator, (double)minus_lr_power);
 #endif
         // accumulator = accumulator + grad**2      specs/ftrl.yaml:53
         const sg_real accumulator_new = accumulator + grad * grad;
@@ -239,7 +240,7 @@ static __attribute__((noinline)) void sg_run(
 #if SG_OPTION_square_root
         const sg_real root = sg_sqrt(accumulator_new);
 #else
-        const sg_real root = (sg_real)sg_pow((double)accumulator_new, (double)minus_lr_power);
+        const sg_real root = (sg_real)sg_pow64((double)accumulator_new, (double)minus_lr_power);
 #endif
         // g = where(l2_shrinkage != 0, grad + l2_shrinkage*param, grad)      specs/ftrl.yaml:55
         const sg_real g = l2_shrinkage_differs_from_zero != (sg_real)0.0 ? grad + l2_shrinkage * param : grad;

@@ -32,6 +32,7 @@ typedef float sg_real;
 #define sg_floor __builtin_floorf
 #endif
 
+typedef uint32_t sg_u32;
 typedef uint64_t sg_u64;
 typedef int64_t sg_i64;
 typedef sg_real sg_state;
@@ -147,26 +148,28 @@ struct sg_job {
     const struct sg_chunk *chunks;
 };
 
-SG_FUNCTION double sg_power_of_two(double k) {
+#if SG_PARAM == 1
+
+SG_FUNCTION double sg_power_of_two64(double k) {
     return sg_from_bits((sg_u64)((sg_i64)k + 1023) << 52);
 }
 
-SG_FUNCTION double sg_exponent(double x) {
+SG_FUNCTION double sg_exponent64(double x) {
     return (double)((sg_i64)((sg_bits(x) >> 52) & 0x7ffull) - 1023);
 }
 
-SG_FUNCTION double sg_significand(double x) {
+SG_FUNCTION double sg_significand64(double x) {
     return sg_from_bits((sg_bits(x) & 0xfffffffffffffull) | 0x3ff0000000000000ull);
 }
 
-SG_FUNCTION double sg_cbrt(double x) {
+SG_FUNCTION double sg_cbrt64(double x) {
     const double size = sg_abs64(x);
     const int tiny = size < 2.2250738585072014e-308;
     const double y = tiny ? size * 1.8014398509481984e+16 : size;
-    const double e = sg_exponent(y);
+    const double e = sg_exponent64(y);
     const double third = sg_floor64((e + 0.5) * 0.3333333333333333);
     const double rest = e - 3.0 * third;
-    const double s = sg_significand(y);
+    const double s = sg_significand64(y);
     const double m = s * (rest == 0.0 ? 1.0 : (rest == 1.0 ? 2.0 : 4.0));
     const double guess = (1.5378 + s * (-0.8013 + s * (0.3118 + s * -0.0486))) * (rest == 0.0 ? 1.0 : (rest == 1.0 ? 0.7937 : 0.62996));
     const double wrong = 1.0 - m * (guess * guess * guess);
@@ -176,10 +179,41 @@ SG_FUNCTION double sg_cbrt(double x) {
     const double left = m - rough * rough * rough;
     const double part = left * (square * inverse) * 0.3333333333333333;
     const double root = rough + rough * (part + 2.0 * part * part);
-    const double scaled = root * sg_power_of_two(third - (tiny ? 18.0 : 0.0));
+    const double scaled = root * sg_power_of_two64(third - (tiny ? 18.0 : 0.0));
     const double with_sign = x > 0.0 ? scaled : (x < 0.0 ? -scaled : x);
     return x - x == 0.0 ? with_sign : x;
 }
+
+#define sg_cbrt sg_cbrt64
+
+#else
+
+SG_FUNCTION float sg_bits_as_number(float x) {
+    return (float)(int)(sg_bits32(x) & 0x7fffffffu);
+}
+
+SG_FUNCTION float sg_number_with_bits(float bits) {
+    return sg_from_bits32((sg_u32)(int)bits);
+}
+
+SG_FUNCTION float sg_leading_half(float x) {
+    return sg_from_bits32(sg_bits32(x) & 0xfffff000u);
+}
+
+SG_FUNCTION float sg_cbrt(float x) {
+    const int tiny = sg_abs(x) < 7.888609e-31f;
+    const float y = tiny ? x * 16777216.0f : x;
+    const float size = sg_abs(y);
+    const float guess = sg_number_with_bits(1419700000.0f - sg_bits_as_number(size) * 0.33333334f);
+    const float off = 1.0f - size * guess * guess * guess;
+    const float inverse = sg_leading_half(guess + guess * off * (0.33333334f + off * 0.22222222f));
+    const float rough = y * (inverse * inverse);
+    const float wrong = 1.0f - sg_abs(rough * inverse);
+    const float root = rough + rough * wrong * (0.6666667f + wrong * 0.5555556f);
+    return tiny ? root * 0.00390625f : root;
+}
+
+#endif
 
 /* One run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run(
@@ -218,7 +252,7 @@ static __attribute__((noinline)) void sg_run(
         const sg_real g = condition != (sg_real)0.0 ? grad + weight_decay * param : grad;
         // rms = cbrt(grad_sum_sq) + eps      specs/madgrad.yaml:64
 #if !SG_OPTION_use_momentum
-        const sg_real rms = (sg_real)sg_cbrt((double)grad_sum_sq) + eps;
+        const sg_real rms = sg_cbrt(grad_sum_sq) + eps;
 #endif
         // start = param + where(rms != 0, s/rms, 0)      specs/madgrad.yaml:65
 #if !SG_OPTION_use_momentum
@@ -229,7 +263,7 @@ static __attribute__((noinline)) void sg_run(
         // s = s + weight*g      specs/madgrad.yaml:67
         const sg_real s_new = s + weight * g;
         // rms = cbrt(grad_sum_sq) + eps      specs/madgrad.yaml:68
-        const sg_real rms_next = (sg_real)sg_cbrt((double)grad_sum_sq_new) + eps;
+        const sg_real rms_next = sg_cbrt(grad_sum_sq_new) + eps;
         // place = where(use_momentum, x0, start) - where(rms != 0, s/rms, 0)      specs/madgrad.yaml:69
 #if SG_OPTION_use_momentum
         const sg_real x0_or_start = x0;

@@ -69,6 +69,8 @@ SG_FUNCTION double sg_abs64(double x) { return fabs(x); }
 SG_FUNCTION double sg_floor64(double x) { return floor(x); }
 SG_FUNCTION sg_u64 sg_bits(double x) { return (sg_u64)__double_as_longlong(x); }
 SG_FUNCTION double sg_from_bits(sg_u64 bits) { return __longlong_as_double((sg_i64)bits); }
+SG_FUNCTION sg_u32 sg_bits32(float x) { return __float_as_uint(x); }
+SG_FUNCTION float sg_from_bits32(sg_u32 bits) { return __uint_as_float(bits); }
 
 /* bfloat16 is the upper half of a float. Rounding is to nearest, ties to even; a carry out of the
    significand is the next exponent, and out of the largest finite number it is infinity. */

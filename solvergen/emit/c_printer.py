@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from solvergen.emit.number import c_number
+from solvergen.emit.number import c_number, float32_number
 from solvergen.errors import CompilerBug
-from solvergen.ir.library import library
+from solvergen.ir.library import BIT_FUNCTIONS, library
+from solvergen.ir.narrow import NARROW_BIT_FUNCTIONS
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
 from solvergen.ir.program import Role
 
 _CONDITIONAL, _OR, _AND, _EQUALITY, _RELATION, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
 _BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
 _PRIMITIVES = frozenset({"sqrt", "abs", "floor"})
+_ON_BITS = frozenset((*BIT_FUNCTIONS, *NARROW_BIT_FUNCTIONS))
 
 
 @dataclass
 class CPrinter:
     """Prints expressions of elements; collects the library functions that they call.
 
-    ``names``: the C identifier of each name. ``wide``: print arithmetic of float64 itself (bodies
-    of library functions) rather than of ``sg_real``.
+    ``names``: the C identifier of each name. ``real``: the type that is computed in, ``double`` or
+    ``float`` in bodies of library functions. Functions of ``double`` have names that end in 64.
     """
 
     names: Mapping[str, str]
     roles: Mapping[str, Role] = field(default_factory=dict)
-    wide: bool = False
+    real: Literal["sg_real", "double", "float"] = "sg_real"
     functions: dict[str, None] = field(default_factory=dict)
 
     def text(self, e: Expression) -> str:
@@ -36,8 +39,10 @@ class CPrinter:
     def _print(self, e: Expression) -> tuple[str, int]:
         match e:
             case Number():
-                text = c_number(e.value)
-                return (text, _UNARY if e.value < 0 else _ATOM) if self.wide else (f"(sg_real){text}", _UNARY)
+                if self.real == "sg_real":
+                    return f"(sg_real){c_number(e.value)}", _UNARY
+                text = c_number(e.value) if self.real == "double" else f"{float32_number(e.value)}f"
+                return text, _UNARY if e.value < 0 else _ATOM
             case Name():
                 return self.names.get(e.name, e.name), _ATOM
             case Round():
@@ -74,18 +79,20 @@ class CPrinter:
         return text if own >= level else f"({text})"
 
     def _call(self, e: Call) -> tuple[str, int]:
-        defined = library().get(e.function)
-        widened = defined is not None and defined.wide and not self.wide
-        # Each argument is printed once: twice would be two to the depth of the nesting.
-        if widened:
-            arguments = ", ".join(f"(double){self._at_least(a, _UNARY)}" for a in e.args)
-        else:
-            arguments = ", ".join(self.text(a) for a in e.args)
-        if e.function in _PRIMITIVES:
-            return f"sg_{e.function}{'64' if self.wide else ''}({arguments})", _ATOM
-        if not self.wide and defined is None:
+        arguments = ", ".join(self.text(a) for a in e.args)
+        if e.function in _PRIMITIVES or (self.real != "sg_real" and e.function in _ON_BITS):
+            return f"{c_name(e.function, wide=self.real == 'double')}({arguments})", _ATOM
+        if e.function not in library():
             raise CompilerBug(f"no C for the function {e.function}")
         self.functions.setdefault(e.function)
-        if widened:
-            return f"(sg_real)sg_{e.function}({arguments})", _UNARY
-        return f"sg_{e.function}({arguments})", _ATOM
+        definition = library()[e.function]
+        wide = definition.wide and (self.real == "double" or definition.narrow is None)
+        if wide and self.real != "double":
+            widened = ", ".join(f"(double){self._at_least(a, _UNARY)}" for a in e.args)
+            return f"({self.real}){c_name(e.function, wide=True)}({widened})", _UNARY
+        return f"{c_name(e.function, wide=wide)}({arguments})", _ATOM
+
+
+def c_name(function: str, *, wide: bool) -> str:
+    """The C function for ``function``, of ``sg_real`` or of double."""
+    return f"sg_{function}{'64' if wide else ''}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from solvergen.emit.number import python_number
+from solvergen.emit.number import float32_number, python_number
 from solvergen.errors import CompilerBug
 from solvergen.ir.library import library
 from solvergen.ir.nodes import (
@@ -52,15 +52,16 @@ OF_THE_LIBRARY = {
 class PythonPrinter:
     """Prints typed expressions; ``helpers`` and ``functions`` collect what has to be imported.
 
-    ``aliases`` gives a helper another name where the spec uses its own; ``bare`` are functions that are
-    called by the name they have;
-    ``floats``: print every number as a float, since no array is there to tell its type.
+    ``aliases`` gives a helper another name where the spec uses its own; ``bare`` says what functions are
+    called that nobody needs to import; ``floats``: print every number as a float, since no array is there
+    to tell its type; ``narrow``: numbers are of float32.
     """
 
     aliases: Mapping[str, str]
     real: str = "real"
-    bare: frozenset[str] = frozenset()
+    bare: Mapping[str, str] = field(default_factory=dict)
     floats: bool = False
+    narrow: bool = False
     helpers: dict[str, None] = field(default_factory=dict)
     functions: dict[str, None] = field(default_factory=dict)
 
@@ -84,7 +85,10 @@ class PythonPrinter:
     def _print(self, e: Expression) -> tuple[str, int]:
         match e:
             case Number():
-                return python_number(e, as_float=self.floats), _UNARY if e.value < 0 else _ATOM
+                level = _UNARY if e.value < 0 else _ATOM
+                if self.narrow and not e.integral:
+                    return float32_number(e.value), level
+                return python_number(e, as_float=self.floats), level
             case Name():
                 return e.name, _ATOM
             case Round():
@@ -159,8 +163,7 @@ class PythonPrinter:
                 values = [self.element(yes), self.element(no)]
             return f"{self.helper('where')}({self.text(condition)}, {', '.join(values)})", _ATOM
         if e.function in self.bare:
-            name = OF_THE_LIBRARY.get(e.function, e.function)
-            return f"{name}({', '.join(self.text(a) for a in e.args)})", _ATOM
+            return f"{self.bare[e.function]}({', '.join(self.text(a) for a in e.args)})", _ATOM
         if e.function in OF_THE_LIBRARY:
             name = OF_THE_LIBRARY[e.function]
             self.functions.setdefault(name)

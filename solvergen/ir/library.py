@@ -1,17 +1,18 @@
 """Functions that the language defines itself, each once, as equations over simpler operations.
 
-Every target prints them from here, so ``exp`` is the same sequence of exactly rounded float64
-operations in C, CUDA and NumPy; no library's own ``exp`` is ever called. Names on the left are local.
-Besides the language's operations the bodies use three that look at a float64's bits:
+Every target prints them from here, so ``exp`` is the same sequence of exactly rounded operations in C,
+CUDA and NumPy; no library's own ``exp`` is ever called. Names on the left are local. Besides the
+language's operations the bodies use three that look at a number's bits:
 
-    power_of_two(k)   2**k for a whole k from -1022 to 1023
+    power_of_two(k)   2**k for a whole k from -1022 to 1023 (in float32 from -126 to 127)
     exponent(x)       the exponent e of a normal x, abs(x) = significand(x) * 2**e
     significand(x)    the significand of a normal x, from 1 up to below 2
 
-``min max sign clip`` are evaluated in the type of their arguments, the others in float64 (a float32
-is widened, which is exact, and the result rounded once). Accuracy of the float64 results, as the
-tests measure it against mpmath: exp, log and cbrt within 1 ulp, tanh within 3 ulp; pow(x, y) within
-2 + 2*abs(y*log(x)) units of 2**-53, relative.
+``min max sign clip`` are evaluated in the type of their arguments. The bodies of the others are sequences
+of float64 operations; ``exp log tanh cbrt`` have another one of float32 operations for float32 elements
+(``narrow``), and of these ``pow`` is computed in float64 (they are widened, which is exact, and the result
+rounded once). Accuracy in float64, as the tests measure it against mpmath: exp, log and cbrt within 1 ulp,
+tanh within 3 ulp; pow(x, y) within 2 + 2*abs(y*log(x)) units of 2**-53, relative.
 """
 
 from __future__ import annotations
@@ -23,20 +24,29 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Unary
+from solvergen.ir.narrow import NARROW, to_float32
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Unary
 from solvergen.ir.types import ELEMENT_BOOL, ELEMENT_REAL, SCALAR_REAL, Type
 
 BIT_FUNCTIONS = ("power_of_two", "exponent", "significand")
 
 
+Body = tuple[tuple[str, Expression], ...]
+"""Local names in order with what they are; the last is the result."""
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function: local names in order, the last of which is the result. ``wide``: always float64."""
+    """A function. ``wide``: ``body`` is of float64, whatever the arguments are.
+
+    ``narrow`` is the body for float32 elements, None if they go through float64; its numbers are of float32.
+    """
 
     name: str
     parameters: tuple[str, ...]
-    body: tuple[tuple[str, Expression], ...]
+    body: Body
     wide: bool
+    narrow: Body | None = None
 
     @property
     def result(self) -> str:
@@ -178,21 +188,39 @@ def library() -> MappingProxyType[str, Definition]:
     """The functions by name, each after those that it calls."""
     definitions = {}
     for name, parameters, wide, source in _SOURCES:
-        kinds = dict.fromkeys(parameters, ELEMENT_REAL)
-        body = []
-        for statement in ast.parse("\n".join(line.strip() for line in source.strip().splitlines())).body:
-            assert isinstance(statement, ast.Assign)
-            assert isinstance(statement.targets[0], ast.Name)
-            value = _expression(statement.value, kinds)
-            assert value.type is not None
-            kinds[statement.targets[0].id] = value.type
-            body.append((statement.targets[0].id, value))
-        definitions[name] = Definition(name, parameters, tuple(body), wide)
+        narrow = NARROW.get(name)
+        definitions[name] = Definition(
+            name,
+            parameters,
+            _body(parameters, source, narrow=False),
+            wide,
+            None if narrow is None else _body(parameters, narrow, narrow=True),
+        )
     return MappingProxyType(definitions)
 
 
+def _body(parameters: tuple[str, ...], source: str, *, narrow: bool) -> Body:
+    kinds = dict.fromkeys(parameters, ELEMENT_REAL)
+    body = []
+    for statement in ast.parse("\n".join(line.strip() for line in source.strip().splitlines())).body:
+        assert isinstance(statement, ast.Assign)
+        assert isinstance(statement.targets[0], ast.Name)
+        value = _expression(statement.value, kinds)
+        assert value.type is not None
+        kinds[statement.targets[0].id] = value.type
+        body.append((statement.targets[0].id, _narrowed(value) if narrow else value))
+    return tuple(body)
+
+
+def _narrowed(e: Expression) -> Expression:
+    """``e`` with its numbers in float32."""
+    if isinstance(e, Number):
+        return Round(Number(to_float32(e.value), e.integral, type=SCALAR_REAL), type=ELEMENT_REAL)
+    return e.with_operands(tuple(_narrowed(operand) for operand in e.operands))
+
+
 def _expression(node: ast.expr, kinds: Mapping[str, Type]) -> Expression:
-    """The IR of an expression of ours; the texts above are trusted and need no diagnostics."""
+    """The IR of an expression of ours; the texts are trusted and need no diagnostics."""
     match node:
         case ast.Constant(value=int() | float() as value):
             return Number(float(value), isinstance(value, int), type=SCALAR_REAL)

@@ -1,4 +1,7 @@
-"""Float64 work behind ``exp log tanh cbrt`` and general powers: widening, and looking at bits."""
+"""Float64 work behind ``exp log tanh cbrt`` and general powers: widening, and looking at bits.
+
+Of float32 elements only powers come here; ``narrow_math`` has the others.
+"""
 
 from __future__ import annotations
 

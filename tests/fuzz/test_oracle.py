@@ -147,6 +147,26 @@ def test_the_fuzzer_knows_the_functions_of_the_language() -> None:
     assert set(terms.FUNCTIONS) <= {*expressions._NUMBERS}
 
 
+@given(st.floats(-1e3, 1e3, width=32))
+def test_a_unit_of_float32_is_left_about_what_elements_of_it_become(x: float) -> None:
+    form = FORMATS["float32"]
+    for function, exact, units in (
+        (real_functions.exponential, mpmath.exp, 1),
+        (real_functions.hyperbolic_tangent, mpmath.tanh, 2),
+        (real_functions.cube_root, lambda v: mpmath.sign(v) * mpmath.cbrt(abs(v)), 2),
+    ):
+        found = function(exactly(x), form)
+        assert found is not None
+        with np.errstate(over="ignore"):
+            value = float(exact(mpmath.mpf(x)))
+            true = np.float32(value or math.copysign(value, x))  # mpmath's zeros have no sign
+            assert contains(found, float(true))
+            above = np.float32(found.low)
+            for _ in range(3 * units + 1):  # steps below a power of two are half as long
+                above = np.nextafter(above, np.float32(math.inf))
+        assert found.high <= above
+
+
 @pytest.mark.parametrize("x", [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 2.0**53, math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("y", [0.0, 1.0, -1.0, 2.0, 3.0, -3.0, 0.5, -0.5, math.inf, -math.inf, math.nan])
 def test_special_powers_are_ieees(x: float, y: float) -> None:

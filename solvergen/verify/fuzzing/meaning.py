@@ -38,7 +38,7 @@ _EXACT: dict[str, Callable[..., Value]] = {
     "max": spans.largest,
     "clip": lambda x, low, high: spans.least(spans.largest(x, low), high),
 }
-_WIDE: dict[str, Callable[..., Value]] = {
+_REAL: dict[str, Callable[[Value, Format], Value]] = {
     "exp": real_functions.exponential,
     "log": real_functions.logarithm,
     "tanh": real_functions.hyperbolic_tangent,
@@ -99,8 +99,8 @@ class Evaluator:
             return _BINARY[term.op](args[0], args[1], form)
         if term.op == "sqrt":
             return spans.root(args[0], form)
-        if term.op in _WIDE:
-            return spans.to_format(_WIDE[term.op](*args), form)
+        if term.op in _REAL:
+            return _REAL[term.op](args[0], form)
         return _EXACT[term.op](*args)
 
     def _power(

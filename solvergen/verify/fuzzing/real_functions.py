@@ -1,7 +1,8 @@
 """``exp log tanh cbrt`` and general powers: the true value by mpmath, and the stated accuracy around it.
 
-docs/language.md states it: exp, log and cbrt within 1 unit of the last place, tanh within 3, a general power
-within ``2 + 2*abs(y*log(x))`` units of 2**-53, relative. Special values are exact, by its tables.
+docs/language.md states it: exp and log within 1 unit of the last place, tanh within 3 and cbrt within 1 in
+float64, both within 2 in float32; a general power within ``2 + 2*abs(y*log(x))`` units of 2**-53, relative.
+Special values are exact, by its tables.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import mpmath
 
-from solvergen.verify.fuzzing.rounding import DOUBLE, nearest
+from solvergen.verify.fuzzing.rounding import DOUBLE, Format, nearest
 from solvergen.verify.fuzzing.spans import NAN, UNKNOWN, Span, Value, between, exactly, negative
 
 _PRECISION = 240
@@ -20,34 +21,36 @@ _LEAST = 2.0**-1074
 _FAR = 1200  # binary exponents beyond which a double is 0 or infinite
 
 
-def exponential(a: Value) -> Value:
-    """``exp(a)`` in float64."""
-    return _increasing(a, mpmath.exp, {math.inf: math.inf, -math.inf: 0.0, 0.0: 1.0}, 1, lowest=0.0)
+def exponential(a: Value, form: Format = DOUBLE) -> Value:
+    """``exp(a)`` of elements of ``form``, or of scalars."""
+    return _increasing(a, mpmath.exp, {math.inf: math.inf, -math.inf: 0.0, 0.0: 1.0}, 1, form, lowest=0.0)
 
 
-def logarithm(a: Value) -> Value:
-    """``log(a)`` in float64."""
+def logarithm(a: Value, form: Format = DOUBLE) -> Value:
+    """``log(a)`` of elements of ``form``, or of scalars."""
     if a is not UNKNOWN and a.low < 0:
         return NAN if a.high < 0 else UNKNOWN
-    return _increasing(a, mpmath.log, {math.inf: math.inf, 0.0: -math.inf}, 1)
+    return _increasing(a, mpmath.log, {math.inf: math.inf, 0.0: -math.inf}, 1, form)
 
 
-def hyperbolic_tangent(a: Value) -> Value:
-    """``tanh(a)`` in float64."""
+def hyperbolic_tangent(a: Value, form: Format = DOUBLE) -> Value:
+    """``tanh(a)`` of elements of ``form``, or of scalars."""
     if a is not UNKNOWN and a.low == a.high == 0:
         return a
-    return _increasing(a, mpmath.tanh, {math.inf: 1.0, -math.inf: -1.0, 0.0: 0.0}, 3)
+    special = {math.inf: 1.0, -math.inf: -1.0, 0.0: 0.0}
+    return _increasing(a, mpmath.tanh, special, 3 if form is DOUBLE else 2, form)
 
 
-def cube_root(a: Value) -> Value:
-    """``cbrt(a)`` in float64, the real root."""
+def cube_root(a: Value, form: Format = DOUBLE) -> Value:
+    """``cbrt(a)`` of elements of ``form``, or of scalars."""
     if a is not UNKNOWN and a.low == a.high == 0:
         return a
-    return _increasing(a, _real_root, {math.inf: math.inf, -math.inf: -math.inf, 0.0: 0.0}, 1)
+    special = {math.inf: math.inf, -math.inf: -math.inf, 0.0: 0.0}
+    return _increasing(a, _real_cube_root, special, 1 if form is DOUBLE else 2, form)
 
 
-def _real_root(x: Any) -> Any:
-    return mpmath.sign(x) * mpmath.cbrt(abs(x))  # mpmath's own of a negative number is complex
+def _real_cube_root(x: Any) -> Any:
+    return mpmath.sign(x) * mpmath.cbrt(abs(x))
 
 
 def _increasing(
@@ -55,9 +58,10 @@ def _increasing(
     function: Callable[[Any], Any],
     special: dict[float, float],
     units: int,
+    form: Format,
     lowest: float = -math.inf,
 ) -> Value:
-    """An increasing function of which ``units`` of the last place are known."""
+    """An increasing function of which ``units`` of the last place of ``form`` are known."""
     if a is UNKNOWN or a.is_nan:
         return a
     ends = []
@@ -67,19 +71,19 @@ def _increasing(
         else:
             with mpmath.workprec(_PRECISION):
                 true = function(mpmath.mpf(max(-1e5, min(x, 1e5)) if function is mpmath.exp else x))
-                ends.append(max(lowest, _to_double(true + outwards * _unit(true))))
+                ends.append(max(lowest, _rounded(true + outwards * _unit(true, form), form)))
     return between(*ends)
 
 
-def _unit(true: Any) -> Any:
-    """A unit of the last place of a double about ``true``; of the wider side at a power of two."""
+def _unit(true: Any, form: Format) -> Any:
+    """A unit of the last place in ``form`` about ``true``; of the wider side at a power of two."""
     if true == 0:
-        return mpmath.ldexp(1, -1074)
+        return mpmath.ldexp(1, form.least)
     exponent = mpmath.frexp(true)[1]  # abs(true) is below 2**exponent
-    return mpmath.ldexp(1, max(min(exponent, 1025) - 53, -1074))
+    return mpmath.ldexp(1, max(min(exponent, form.top + 1) - form.precision, form.least))
 
 
-def _to_double(x: Any) -> float:
+def _rounded(x: Any, form: Format = DOUBLE) -> float:
     if x == 0:
         return 0.0
     exponent = int(mpmath.frexp(x)[1])
@@ -88,7 +92,7 @@ def _to_double(x: Any) -> float:
     if exponent < -_FAR:
         return 0.0
     mantissa, shift = int(x.man), int(x.exp)
-    found = nearest(mantissa << max(shift, 0), 1 << max(-shift, 0), DOUBLE)
+    found = nearest(mantissa << max(shift, 0), 1 << max(-shift, 0), form)
     return -found if x < 0 < found else found
 
 
@@ -143,5 +147,5 @@ def _positive_power(x: Span, y: Span) -> Value:
                 size = mpmath.mpf(exponent) * mpmath.log(mpmath.mpf(base))
                 true = mpmath.exp(max(-1e5, min(size, 1e5)))
                 error = true * (2 + 2 * abs(size)) * mpmath.ldexp(1, -53) + mpmath.mpf(_LEAST)
-                ends += [max(0.0, _to_double(true - error)), _to_double(true + error)]
+                ends += [max(0.0, _rounded(true - error)), _rounded(true + error)]
     return between(min(ends), max(ends))

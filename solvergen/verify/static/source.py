@@ -10,6 +10,7 @@ from solvergen.runtime.ptx.module import Place
 
 _EQUATION = re.compile(r"^\s*// (.+?) {2,}(\S+:\d+)\s*$")
 _WIDE = re.compile(r"^SG_FUNCTION double (\w+)\(")
+_FLOAT64_ONLY = "#if SG_PARAM == 1"
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,10 @@ class Source:
     def has_float64(self, place: Place, *, conversion: bool) -> bool:
         """Whether the language computes in float64 where an instruction comes from.
 
-        That is within the functions that are sequences of float64 operations (exp, log, tanh, powers); a
-        ``conversion`` may stand where one is called. Where the compiler says of no line, only whether the
-        text has such functions is known, beside those of one line that every kernel has.
+        Of elements of float32 that is within general powers and what they call; a ``conversion`` may stand
+        where one is called. Where the compiler says of no line, only whether the text has such functions is
+        known, beside those of one line that every kernel has. What is compiled for elements of float64 only,
+        under ``#if SG_PARAM == 1``, doesn't count.
         """
         known = [n for n in (place.source, *place.calls) if 0 < n <= len(self.lines)]
         if not place.source:
@@ -70,10 +72,19 @@ class Source:
 
     @cached_property
     def _wide(self) -> frozenset[int]:
-        """The lines of functions of float64."""
+        """The lines of functions of float64 that kernels of other elements have."""
         found: set[int] = set()
         inside = False
+        conditions: list[str] = []  # of the directives around a line
         for number, line in enumerate(self.lines, start=1):
+            if line.startswith("#if"):
+                conditions.append(line.strip())
+            elif line.startswith(("#else", "#elif")) and conditions:
+                conditions[-1] = line.strip()
+            elif line.startswith("#endif") and conditions:
+                conditions.pop()
+            if _FLOAT64_ONLY in conditions:
+                continue
             one_line = _WIDE.match(line)
             inside = inside or one_line is not None
             if inside:
