@@ -202,7 +202,7 @@ def test_wheel_and_sdist_work_on_every_python(
     run(solvergen, "build", "specs", cwd=tmp_path)
     assert tree(tmp_path / "generated" / "adam") == tree(ROOT / "generated" / "adam")
     report = json.loads(
-        run(solvergen, "verify", "lion", "--backends", "numpy,cpu", "-n", "5", "--json", cwd=tmp_path)
+        run(solvergen, "verify", "adam", "--backends", "numpy,cpu", "-n", "5", "--json", cwd=tmp_path)
     )
     assert report["ok"] is True
     run(python, "-m", "pip", "uninstall", "--quiet", "--yes", "solvergen", cwd=tmp_path)
