@@ -157,7 +157,7 @@ class TestWhereItComesFrom:
         assert str(finding) == (
             "contraction: fma.rn.f32 rounds a product and a sum once instead of twice\n"
             "  line 8: fma.rn.f32 %f1, %f2, %f3, %f4;\n"
-            "  kernel.cu:16: const float g = grad * scale;\n"
+            "  kernel.cu:26: const float g = grad * scale;\n"
             "  equation g = grad*scale  (specs/some.yaml:20)"
         )
         assert finding.as_json()["equation"] == "g = grad*scale  (specs/some.yaml:20)"
