@@ -16,6 +16,8 @@ _ROUNDED = ("add", "sub", "mul", "div", "rcp", "sqrt")
 _DIRECTIONS = ("rz", "rm", "rp")
 _MOVES = ("mov", "ld", "st", "selp")
 """They compute nothing."""
+_MOVABLE = ("cvt", "setp")
+"""Where their arguments are the same for all elements, compilers put them under lines of something else."""
 
 
 def arithmetic_findings(kernel: Kernel, source: Source, *, float64: bool) -> tuple[Finding, ...]:
@@ -29,12 +31,11 @@ def arithmetic_findings(kernel: Kernel, source: Source, *, float64: bool) -> tup
     found: list[Finding] = []
     for instruction in kernel.instructions:
         found += (about(check, message, instruction, source) for check, message in _wrong(instruction))
-        conversion = instruction.opcode == "cvt"
         if (
             not float64
             and "f64" in instruction.modifiers
             and instruction.opcode not in _MOVES
-            and not source.has_float64(instruction.place, conversion=conversion)
+            and not source.has_float64(instruction.place, movable=instruction.opcode in _MOVABLE)
         ):
             message = "computes in float64 where the language computes in float32"
             found.append(about("float64", message, instruction, source))

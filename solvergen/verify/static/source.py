@@ -55,20 +55,27 @@ class Source:
             return None
         return Line(self.name, number, self.lines[number - 1], self._equation(number))
 
-    def has_float64(self, place: Place, *, conversion: bool) -> bool:
+    def has_float64(self, place: Place, *, movable: bool) -> bool:
         """Whether the language computes in float64 where an instruction comes from.
 
-        Of elements of float32 that is within general powers and what they call; a ``conversion`` may stand
-        where one is called. Where the compiler says of no line, only whether the text has such functions is
-        known, beside those of one line that every kernel has. What is compiled for elements of float64 only,
-        under ``#if SG_PARAM == 1``, doesn't count.
+        Of elements of float32 that is within general powers and what they call. Where one is called, what is
+        ``movable`` (conversions to its arguments, comparisons of them) may stand anywhere; arithmetic
+        between would be found. Where the compiler says of no line, only whether the text has such functions
+        is known, beside those of one line that every kernel has. What is compiled for elements of float64
+        only, under ``#if SG_PARAM == 1``, doesn't count.
         """
         known = [n for n in (place.source, *place.calls) if 0 < n <= len(self.lines)]
         if not place.source:
             return any(not self.lines[number - 1].startswith("SG_FUNCTION") for number in self._wide)
         if any(number in self._wide for number in known):
             return True
-        return conversion and any("(double)" in self.lines[number - 1] for number in known)
+        return movable and self._calls_wide
+
+    @cached_property
+    def _calls_wide(self) -> bool:
+        return any(
+            "(double)" in line and self._equation(number) for number, line in enumerate(self.lines, start=1)
+        )
 
     @cached_property
     def _wide(self) -> frozenset[int]:

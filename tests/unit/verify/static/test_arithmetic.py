@@ -14,10 +14,20 @@ SG_FUNCTION double sg_bits(double x) { return x; }
 SG_FUNCTION float sg_max(float a, float b) {
     return a > b ? a : b;
 }
-SG_FUNCTION double sg_exp(double x) {
+SG_FUNCTION double sg_pow64(double x) {
     const double k = x * 2.0;
     return k;
 }
+#if SG_PARAM == 1
+SG_FUNCTION double sg_exp64(double x) {
+    const double m = (double)1 + x;
+    return m;
+}
+#else
+SG_FUNCTION float sg_exp(float x) {
+    return x + 3.0f;
+}
+#endif
 template <int sg_n>
 SG_FUNCTION void sg_update() {
     load();
@@ -26,9 +36,9 @@ SG_FUNCTION void sg_update() {
 
         // g = grad*scale      specs/some.yaml:20
         const float g = grad * scale;
-        // v = exp(g) + 1e-3*g      specs/some.yaml:21
+        // v = g**p + 1e-3*g      specs/some.yaml:21
 #if SG_OPTION_a
-        const float v = (float)sg_exp((double)g) + 0.001f * g;
+        const float v = (float)sg_pow64((double)g) + 0.001f * g;
 #else
         const float v = sg_max(g, 0.001 * g);
 #endif
@@ -100,9 +110,11 @@ class TestFloat64:
     WIDEN = "cvt.f64.f32 %fd1, %f1"
 
     def test_is_wrong_where_the_language_has_float32(self) -> None:
-        for at in (line("0.001 * g"), line("= grad * scale"), line("a > b")):
+        for at in (line("0.001 * g"), line("= grad * scale"), line("a > b"), line("x + 3.0f")):
             assert checks(self.PRODUCT, at=at) == ["float64"]
-            assert checks(self.WIDEN, at=at) == ["float64"]
+
+    def test_functions_of_float64_elements_are_no_excuse(self) -> None:
+        assert checks(self.PRODUCT, at=line("(double)1 + x")) == ["float64"]
 
     def test_is_right_within_the_functions_that_have_it(self) -> None:
         for at in (line("x * 2.0"), line("return k;"), line("double sg_bits")):
@@ -112,11 +124,17 @@ class TestFloat64:
         calls = f", function_name a, inlined_at 1 {line('x * 2.0')} 1"
         assert checks(self.PRODUCT, at=line("a > b"), calls=calls) == []
 
-    def test_conversions_stand_where_one_is_called(self) -> None:
-        at = line("(float)sg_exp((double)g)")
+    def test_conversions_and_comparisons_stand_anywhere_if_one_is_called(self) -> None:
+        at = line("(float)sg_pow64((double)g)")
         assert checks(self.WIDEN, at=at) == []
         assert checks("cvt.rn.f32.f64 %f1, %fd1", at=at) == []
         assert checks(self.PRODUCT, at=at) == ["float64"]
+        for instruction in (self.WIDEN, "setp.neu.f64 %p1, %fd1, %fd2"):
+            assert checks(instruction, at=line("= grad * scale")) == []
+            without = Source(TEXT.replace("(float)sg_pow64((double)g)", "g"))
+            located = kernel(f".loc 1 {line('= grad * scale')} 1\n{instruction}; ret;")
+            found = arithmetic_findings(located, without, float64=False)
+            assert [finding.check for finding in found] == ["float64"]
 
     def test_is_everywhere_if_elements_are_float64(self) -> None:
         assert checks(self.PRODUCT, at=line("= grad * scale"), float64=True) == []
@@ -139,7 +157,7 @@ class TestWhereItComesFrom:
         assert str(finding) == (
             "contraction: fma.rn.f32 rounds a product and a sum once instead of twice\n"
             "  line 8: fma.rn.f32 %f1, %f2, %f3, %f4;\n"
-            "  kernel.cu:16: const float g = grad * scale;\n"
+            "  kernel.cu:26: const float g = grad * scale;\n"
             "  equation g = grad*scale  (specs/some.yaml:20)"
         )
         assert finding.as_json()["equation"] == "g = grad*scale  (specs/some.yaml:20)"
@@ -151,7 +169,7 @@ class TestWhereItComesFrom:
             "kernel.cu",
             line("sg_max(g, 0.001"),
             LINES[line("sg_max(g, 0.001") - 1],
-            "v = exp(g) + 1e-3*g  (specs/some.yaml:21)",
+            "v = g**p + 1e-3*g  (specs/some.yaml:21)",
         )
 
     @pytest.mark.parametrize("part", ["load();", "store();", "lanes[k] = v", "const float param", "a > b"])
