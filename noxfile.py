@@ -63,6 +63,14 @@ def sanitizers(session: nox.Session) -> None:
 
 
 @nox.session
+def site(session: nox.Session) -> None:
+    """The documentation as a site, in build/site or in the folder after ``-- --out``; its links checked."""
+    if session.virtualenv.venv_backend != "none":
+        session.install("-e", ".[docs]")
+    session.run("python", "docs/site/build_site.py", *session.posargs)
+
+
+@nox.session
 def static(session: nox.Session) -> None:
     """What NVRTC and the C compiler make of every kernel, for every compute capability."""
     install(session)

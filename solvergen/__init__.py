@@ -4,4 +4,4 @@ Importing this package costs next to nothing; the compiler and the runtime are i
 from their own modules.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -37,17 +37,17 @@ def _index(pairs: list[tuple[Spec, Summary]]) -> Iterator[str]:
         elsewhere = ", ".join(f"`{c.name}`" for c in spec.counterparts)
         link = f"[{spec.class_name}](#{spec.name})"
         costs = f"{summary.state_bytes} | {summary.moved_bytes}"
-        yield f"| {link} | {_cell(spec.summary)} | {costs} | {elsewhere} |"
+        yield f"| {link} | {cell(spec.summary)} | {costs} | {elsewhere} |"
 
 
 def _section(spec: Spec, summary: Summary) -> Iterator[str]:
     yield f"## {spec.name}"
     yield ""
-    yield f"`from solvergen.optimizers import {spec.class_name}` · {_text(spec.summary)}"
+    yield f"`from solvergen.optimizers import {spec.class_name}` · {plain(spec.summary)}"
     for paragraph in spec.description.split("\n\n"):
         if paragraph.strip():
             yield ""
-            yield _text(paragraph)
+            yield plain(paragraph)
     yield ""
     yield "```"
     yield from equation_lines(spec)
@@ -57,27 +57,27 @@ def _section(spec: Spec, summary: Summary) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for h in spec.hyperparameters:
         default = repr(h.default).removesuffix(".0")
-        yield f"| `{h.name}` | {default} | {h.range_text} | {_cell(h.doc)} |"
+        yield f"| `{h.name}` | {default} | {h.range_text} | {cell(h.doc)} |"
     for option in spec.options:
         default = f"`{option.default}`" if option.is_derived else str(option.default).lower()
-        yield f"| `{option.name}` | {default} | option | {_cell(option.doc)} |"
+        yield f"| `{option.name}` | {default} | option | {cell(option.doc)} |"
     for state in spec.state:
         when = f" when `{state.when}`" if state.when else ""
         shape = "one number a parameter" if state.is_scalar else "state"
         begins = repr(state.init).removesuffix(".0") if isinstance(state.init, float) else f"`{state.init}`"
-        yield f"| `{state.name}` | {begins} | {shape}{when} | {_cell(state.doc)} |"
+        yield f"| `{state.name}` | {begins} | {shape}{when} | {cell(state.doc)} |"
     if spec.conventions:
         yield ""
-        yield from (f"* {_text(convention)}" for convention in spec.conventions)
+        yield from (f"* {plain(convention)}" for convention in spec.conventions)
     if spec.counterparts:
         yield ""
-        yield from _counterparts(spec)
+        yield from counterparts_table(spec)
     if spec.references:
         yield ""
-        yield from (f"* {_text(citation(reference))}" for reference in spec.references)
+        yield from (f"* {plain(citation(reference))}" for reference in spec.references)
 
 
-def _counterparts(spec: Spec) -> Iterator[str]:
+def counterparts_table(spec: Spec) -> Iterator[str]:
     """What each name is elsewhere, a column a library, and what there is to say of each."""
     yield f"| here | {' | '.join(f'`{c.name}`' for c in spec.counterparts)} |"
     yield "| --- |" + " --- |" * len(spec.counterparts)
@@ -90,14 +90,15 @@ def _counterparts(spec: Spec) -> Iterator[str]:
     notes = [c for c in spec.counterparts if c.note]
     if notes:
         yield ""
-        yield from (f"* `{c.name}`: {_text(c.note or '').rstrip('.')}." for c in notes)
+        yield from (f"* `{c.name}`: {plain(c.note or '').rstrip('.')}." for c in notes)
 
 
-def _text(prose: str) -> str:
+def plain(prose: str) -> str:
     """Prose on one line, with nothing in it that Markdown would take for its own."""
     words = " ".join(prose.split())
     return "".join(f"\\{c}" if c in r"\`*<[]" else c for c in words)
 
 
-def _cell(prose: str) -> str:
-    return _text(prose).replace("|", "\\|")
+def cell(prose: str) -> str:
+    """Prose for a cell of a table."""
+    return plain(prose).replace("|", "\\|")

@@ -39,6 +39,16 @@ def verify(
     ] = None,
     examples: Annotated[int, typer.Option("--examples", "-n", min=1, help="Runs to draw for each.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Another seed draws other runs.")] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            help="Processes that share the optimizers. Default: as many as there are cores to use.",
+            show_default=False,
+        ),
+    ] = None,
     replay_file: Annotated[
         Path | None,
         typer.Option(
@@ -101,6 +111,7 @@ def verify(
     them on each backend and compares parameters and state with the NumPy reference, bit by bit, after each
     step. Exits with 1 if any differ, or if a backend given by --backends can't run here.
     """
+    from solvergen.runtime.native import threads
     from solvergen.verify import verify_all
 
     if static_checks:
@@ -127,14 +138,24 @@ def verify(
         return
     with optimizers(folder) as found, progress("verifying") as bar:
         chosen = selected(found, names or [], specs.folder_or_shipped(folder))
+        done: dict[int, int] = {}  # examples of each row; one that is made counts as all of them
 
         def tell(at: Progress) -> None:
             stop_if_asked()
-            done = (at.position - 1) * at.examples + at.done
-            bar(f"{at.optimizer} on {at.backend}", done, at.total * at.examples)
+            now = at.done if at.row is None else at.examples
+            done[at.position] = max(now, done.get(at.position, 0))
+            bar(f"{at.optimizer} on {at.backend}", sum(done.values()), at.total * at.examples)
 
         with signals.held() as stop_if_asked:
-            report = verify_all(chosen, asked, examples=examples, seed=seed, progress=tell, replays=replays)
+            report = verify_all(
+                chosen,
+                asked,
+                examples=examples,
+                seed=seed,
+                progress=tell,
+                replays=replays,
+                jobs=threads.cores() if jobs is None else jobs,
+            )
     if as_json:
         print_json(report.as_json())
     else:

@@ -279,8 +279,9 @@ class Optimizer:
         else:
             self._refuse(name)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        # Only called for names that aren't attributes.
+    def __getattr__(self, name: str) -> Any:
+        # Only called for names that aren't attributes. To a type checker every hyperparameter of an Optimizer
+        # that isn't known more closely is one, so NoReturn would make what follows unreachable to it.
         if name.startswith("_"):
             raise AttributeError(name)
         self._refuse(name)

@@ -12,7 +12,7 @@ Hypothesis draws whole runs (``examples``), each is run on a backend (``running`
 generated reference directly (``direct``), and the two are compared after every step (``trace``). A finding
 is made as small as it goes (``shrinking``), says everything that is needed to understand it
 (``disagreement``), and is kept to be run again (``replay``, ``reproducer``). ``verify_all`` does this for
-many optimizers and backends.
+many optimizers and backends (``matrix``), in several processes if it is told to (``processes``, ``worker``).
 
 See docs/verification.md.
 """

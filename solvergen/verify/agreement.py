@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from solvergen.errors import AgreementError, VerificationError
@@ -21,26 +24,27 @@ from solvergen.verify.reproducer import how_to_reproduce
 from solvergen.verify.running import run
 from solvergen.verify.settings import Space, space_of
 from solvergen.verify.shrinking import shrunk
-from solvergen.verify.trace import Difference, first_difference
+from solvergen.verify.trace import Difference, Trace, first_difference
 
 EXAMPLES = 100
 """How many examples are run unless told otherwise."""
 
 
 def disagreement_on(
-    optimizer: type[Optimizer], backend: str | Backend, example: Example
+    optimizer: type[Optimizer], backend: str | Backend, example: Example, expected: Trace | None = None
 ) -> Disagreement | None:
     """Run one example and compare it, step by step, with the rule called directly.
 
-    ``example`` must be one that the optimizer accepts. None if all bits are the same. Raises
-    ``BackendUnavailable`` if the backend can't work here.
+    ``example`` must be one that the optimizer accepts. ``expected``: what the rule makes of it, where that
+    is known already. None if all bits are the same. Raises ``BackendUnavailable`` if the backend can't work
+    here.
     """
     definition, place = optimizer.definition, machine(backend)
 
     def finding(**what: Any) -> Disagreement:
         return Disagreement(definition, optimizer.__module__, place.name, example, **what)
 
-    expected = run_directly(definition, example)
+    expected = run_directly(definition, example) if expected is None else expected
     try:
         found = run(optimizer, place, example)
     except Exception as error:  # whatever it is, the rule has a result and the backend none
@@ -48,17 +52,77 @@ def disagreement_on(
     difference = first_difference(expected, found)
     if difference is None:
         return None
-    return finding(difference=difference, equation=_equation(definition, example, difference))
+    return finding(difference=difference, equation=equation_behind(definition, example, difference))
 
 
-def _equation(definition: Definition, example: Example, difference: Difference) -> Equation | None:
-    """The equation that a buffer's value after a step comes from."""
+def equation_behind(definition: Definition, example: Example, difference: Difference) -> Equation | None:
+    """The equation that the value of a difference comes from; None if it isn't one of the rule's."""
     tensor = next((t for t in example.tensors if t.name == difference.tensor), None)
     if tensor is None or difference.step == 0:
         return None
     setting = example.groups[tensor.group].options
     options = Space(definition, ()).resolved(setting, example.steps[0].hyperparameters[tensor.group])
     return equation_of(definition, difference.buffer, options)
+
+
+@dataclass
+class Searched:
+    """How far the search on one backend is, the one at ``position`` among those given, from 0.
+
+    ``examples``: how many were run; the last one showed the disagreement, if there is one, which is shrunk
+    when the search has ended. ``seconds``: of its own, without what all backends share.
+    """
+
+    backend: Backend
+    position: int = 0
+    examples: int = 0
+    seconds: float = 0.0
+    disagreement: Disagreement | None = None
+
+
+def search(
+    optimizer: type[Optimizer],
+    backends: Sequence[Backend],
+    *,
+    examples: int = EXAMPLES,
+    seed: int = 0,
+    limits: Limits | None = None,
+    dtypes: Sequence[tuple[str, str]] = PAIRS,
+    on_example: Callable[[Searched], None] = lambda at: None,
+    one_is_enough: bool = False,
+) -> tuple[Searched, ...]:
+    """Draw examples and run each on every backend that has no disagreement yet, and by the rule once.
+
+    ``on_example`` is told before each run, also between the tries of shrinking; what it raises ends the
+    search. ``one_is_enough`` ends it at the first disagreement. Otherwise as ``find_disagreement``.
+    """
+    definition = optimizer.definition
+    space = space_of(definition)
+    searched = tuple(Searched(backend, position) for position, backend in enumerate(backends))
+
+    def run_on(at: Searched, example: Example, expected: Trace | None = None) -> Disagreement | None:
+        on_example(at)
+        started = time.perf_counter()
+        try:
+            return disagreement_on(optimizer, at.backend, example, expected)
+        finally:
+            at.seconds += time.perf_counter() - started
+
+    def examine(example: Example) -> bool:
+        expected = run_directly(definition, example)
+        for at in searched:
+            if at.disagreement is None:
+                at.examples = min(at.examples + 1, examples)
+                at.disagreement = run_on(at, example, expected)
+                if at.disagreement is not None and one_is_enough:
+                    return True
+        return all(at.disagreement is not None for at in searched)
+
+    each_example(space, examine, examples=examples, seed=seed, limits=limits, dtypes=dtypes)
+    for at in searched:
+        if at.disagreement is not None:
+            at.disagreement = shrunk(at.disagreement, partial(run_on, at), space)
+    return searched
 
 
 def find_disagreement(
@@ -73,34 +137,27 @@ def find_disagreement(
 ) -> Disagreement | None:
     """Draw examples until one shows a disagreement, and return it shrunk; None if none does.
 
-    The same ``seed`` draws the same examples in the same program (Hypothesis also draws numbers that it
-    finds in the modules that are loaded). ``dtypes`` are pairs of the storage
+    The same ``seed`` draws the same examples in every program. ``dtypes`` are pairs of the storage
     types of a parameter and its gradient. ``on_example`` is told how many examples have been run, also
     between the tries of shrinking; what it raises ends the search.
     Raises ``VerificationError`` if the optimizer can't be made under any setting, ``BackendUnavailable``
     if the backend can't work here.
     """
-    definition = optimizer.definition
-    space = space_of(definition)
-    place = machine(backend)
-    count = 0
-    found: Disagreement | None = None
 
-    def examine(example: Example) -> bool:
-        nonlocal count, found
-        count += 1
+    def tell(at: Searched) -> None:
         if on_example is not None:
-            on_example(min(count, examples))
-        found = disagreement_on(optimizer, place, example)
-        return found is not None
+            on_example(at.examples)
 
-    def examine_again(example: Example) -> Disagreement | None:
-        if on_example is not None:
-            on_example(min(count, examples))
-        return disagreement_on(optimizer, place, example)
-
-    each_example(space, examine, examples=examples, seed=seed, limits=limits, dtypes=dtypes)
-    return None if found is None else shrunk(found, examine_again, space)
+    (searched,) = search(
+        optimizer,
+        [machine(backend)],
+        examples=examples,
+        seed=seed,
+        limits=limits,
+        dtypes=dtypes,
+        on_example=tell,
+    )
+    return searched.disagreement
 
 
 def check_agreement(
@@ -139,9 +196,15 @@ def check_agreement(
         reason = why_unavailable(backend)
         if reason is not None:
             raise VerificationError(f"backend {backend} can't be verified here: {reason}")
-    for backend in backends:
-        found = find_disagreement(
-            optimizer, backend, examples=examples, seed=seed, limits=limits, dtypes=dtypes
-        )
+    searched = search(
+        optimizer,
+        [machine(backend) for backend in backends],
+        examples=examples,
+        seed=seed,
+        limits=limits,
+        dtypes=dtypes,
+        one_is_enough=True,
+    )
+    for found in (at.disagreement for at in searched):
         if found is not None:
             raise AgreementError(f"{found.describe()}\n\n{how_to_reproduce(found)}", found)

@@ -83,13 +83,13 @@ def imported(artifacts: Mapping[str, str]) -> Iterator[Optimizers]:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
         try:
-            yield optimizers_in(_import(name, Path(folder)))
+            yield optimizers_in(import_package(name, Path(folder)))
         finally:
             for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
                 del sys.modules[module]
 
 
-def _import(name: str, folder: Path) -> ModuleType:
+def import_package(name: str, folder: Path) -> ModuleType:
     """The package in ``folder``, imported as ``name``."""
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]

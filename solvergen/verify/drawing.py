@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
+from solvergen.verify.seeding import by_seed_alone
 from solvergen.verify.settings import Space
 from solvergen.verify.storage import temporary_storage
 from solvergen.verify.strategies import examples as draw_examples
@@ -30,8 +31,7 @@ def each_example(
 ) -> None:
     """Draw ``examples`` examples and call ``take`` with each until it returns True.
 
-    The same ``seed`` draws the same examples in the same program (Hypothesis also draws numbers that it
-    finds in the modules that are loaded). What ``take`` raises goes through.
+    The same ``seed`` draws the same examples in every program. What ``take`` raises goes through.
     """
     enough = False
 
@@ -52,7 +52,7 @@ def each_example(
             suppress_health_check=list(HealthCheck),
             verbosity=Verbosity.quiet,
         )(test)
-        with temporary_storage():
+        with temporary_storage(), by_seed_alone():
             test()
         if enough:
             return

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from solvergen.errors import BackendUnavailable, ReplayError, SolvergenError
+from solvergen.errors import BackendUnavailable, ReplayError, VerificationError
 from solvergen.runtime.backends.base import Backend
-from solvergen.runtime.optimizer import Optimizer
-from solvergen.verify.agreement import EXAMPLES, find_disagreement
+from solvergen.verify.agreement import EXAMPLES
 from solvergen.verify.collect import Optimizers
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.machines import NAMES, machine
+from solvergen.verify.processes import in_processes
 from solvergen.verify.replay_file import write_replay
 from solvergen.verify.report import Report, Row
+from solvergen.verify.rows import rows_of
+from solvergen.verify.workers import Task
 
 
 @dataclass(frozen=True)
 class Progress:
     """How far a verification is: ``done`` of ``examples`` for this optimizer on this backend.
 
-    ``row``: the result, once there is one. ``position`` of ``total`` counts rows from 1.
+    ``row``: the result, once there is one. ``position`` of ``total`` counts the report's rows from 1.
     """
 
     optimizer: str
@@ -43,37 +44,68 @@ def verify_all(
     seed: int = 0,
     progress: Callable[[Progress], None] = lambda progress: None,
     replays: str | os.PathLike[str] | None = None,
+    jobs: int = 1,
 ) -> Report:
     """Hold every optimizer on every backend to the bits of its rule.
 
     ``optimizers``: classes by name (``shipped``, ``optimizers_in``, ``built_from``). Never stops at a
-    failure; a backend that doesn't work here is a row that says why. ``replays``: the folder for files
-    that hold what fails (``write_replay``). Raises ``VerificationError`` for a backend that there isn't.
+    failure; a backend that doesn't work here is a row that says why. ``progress``: what it raises ends
+    everything at once. ``replays``: the folder for files that hold what fails (``write_replay``).
+
+    ``jobs``: how many processes share the work, optimizer by optimizer. The report is the same, and a
+    kernel that crashes its process is a row that failed. A class that another process can't import, or a
+    backend that isn't given by its name, is run in this process. With processes ``progress`` is also told
+    several times a second what it knows already.
+
+    Raises ``VerificationError`` for a backend that there isn't, and for fewer jobs than one.
     """
+    if jobs < 1:
+        raise VerificationError(f"jobs={jobs!r:.40}: there must be one at least")
     usable = [_usable(backend) for backend in backends]
-    total = len(optimizers) * len(usable)
-    rows: list[Row] = []
-    for name, optimizer in optimizers.items():
-        for backend_name, backend, reason in usable:
-            position = len(rows) + 1
+    places = [(name, column) for name in optimizers for column in range(len(usable))]
+    positions = {place: position for position, place in enumerate(places, start=1)}
+    rows: dict[tuple[str, int], Row] = {}
 
-            def tell(
-                done: int,
-                row: Row | None = None,
-                at: tuple[str, str, int] = (name, backend_name, position),
-            ) -> None:
-                progress(Progress(at[0], at[1], done, examples, at[2], total, row))
+    def tell(name: str, column: int, done: int, row: Row | None = None) -> None:
+        position = positions[name, column]
+        progress(Progress(name, usable[column][0], done, examples, position, len(places), row))
 
-            tell(0)
-            if backend is None:
-                row = Row(name, backend_name, "not run", detail=reason)
-            else:
-                row = _row(name, optimizer, backend, examples, seed, tell)
-                if row.disagreement is not None:
-                    row = replace(row, replay=_kept(row.disagreement, replays))
-            rows.append(row)
-            tell(row.examples, row)
-    return Report(tuple(rows))
+    def add(column: int, row: Row) -> None:
+        if row.disagreement is not None:
+            row = replace(row, replay=_kept(row.disagreement, replays))
+        rows[row.optimizer, column] = row
+        tell(row.optimizer, column, row.examples, row)
+
+    for name, column in places:
+        backend_name, backend, reason = usable[column]
+        if backend is None:
+            add(column, Row(name, backend_name, "not run", detail=reason))
+    working = tuple((column, backend) for column, (_, backend, _) in enumerate(usable) if backend is not None)
+    tasks = [Task(name, optimizer, working) for name, optimizer in optimizers.items() if working]
+    jobs = min(jobs, len(tasks))
+    if jobs > 1 and all(isinstance(backend, str) for backend in backends):
+        tasks = in_processes(tasks, jobs=jobs, examples=examples, seed=seed, tell=tell, add=add)
+    for task in tasks:
+        _run_here(task, examples, seed, tell, add)
+    return Report(tuple(rows[place] for place in places))
+
+
+def _run_here(
+    task: Task,
+    examples: int,
+    seed: int,
+    tell: Callable[[str, int, int], None],
+    add: Callable[[int, Row], None],
+) -> None:
+    """Make the rows of a task in this process."""
+    columns, backends = zip(*task.backends, strict=True)
+
+    def tell_of(position: int, done: int) -> None:
+        tell(task.name, columns[position], done)
+
+    rows = rows_of(task.name, task.optimizer, backends, examples=examples, seed=seed, tell=tell_of)
+    for column, row in zip(columns, rows, strict=True):
+        add(column, row)
 
 
 def _usable(backend: str | Backend) -> tuple[str, Backend | None, str]:
@@ -92,29 +124,3 @@ def _kept(finding: Disagreement, folder: str | os.PathLike[str] | None) -> Path 
         return write_replay(finding, folder)
     except ReplayError as problem:
         return problem
-
-
-def _row(
-    name: str,
-    optimizer: type[Optimizer],
-    backend: Backend,
-    examples: int,
-    seed: int,
-    tell: Callable[[int], None],
-) -> Row:
-    started = time.perf_counter()
-    done = 0
-
-    def count(number: int) -> None:
-        nonlocal done
-        done = number
-        tell(number)
-
-    try:
-        found = find_disagreement(optimizer, backend, examples=examples, seed=seed, on_example=count)
-    except SolvergenError as error:
-        return Row(name, backend.name, "failed", done, time.perf_counter() - started, str(error))
-    seconds = time.perf_counter() - started
-    if found is None:
-        return Row(name, backend.name, "passed", done, seconds)
-    return Row(name, backend.name, "failed", done, seconds, found.headline, found)

@@ -16,7 +16,8 @@ Outcome = Literal["passed", "failed", "not run"]
 class Row:
     """One optimizer on one backend.
 
-    ``examples``: how many were run. ``detail``: empty if passed, one line if not. ``disagreement`` is
+    ``examples``: how many were run. ``seconds``: on this backend alone; examples are drawn, and the rule is
+    run on them, for all backends together. ``detail``: empty if passed, one line if not. ``disagreement`` is
     there if failed, and prints as the whole finding. ``replay``: the file that holds its run, or why there
     is none.
     """

@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import venv
 import zipfile
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ import pytest
 pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parents[2]
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+THIS = "{}.{}".format(*sys.version_info)
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -55,14 +58,47 @@ def wheel(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of a new environment with nothing in it but the wheel and what it asks for."""
-    folder = tmp_path_factory.mktemp("clean")
-    venv.create(folder, with_pip=True, symlinks=True)
+def interpreter(version: str) -> Path | None:
+    """A Python of this version on this machine: on the path, or where pyenv puts it; None without one."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
+    on_path = [shutil.which(f"python{version}"), shutil.which("python3")]
+    installed = sorted(pyenv.glob(f"{version}.*/bin/python{version}"))
+    question = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
+    for path in (sys.executable, *on_path, *installed):
+        if path is not None:
+            answer = subprocess.run([path, "-c", question], capture_output=True, text=True, check=False)
+            if answer.stdout.strip() == version:  # pyenv leaves a shim for versions that are turned off
+                return Path(path)
+    return None
+
+
+def environment(path: Path, wheel: Path, extra: str, folder: Path) -> Path:
+    """A new environment with nothing in it but the wheel and what it asks for; its interpreter."""
+    run(path, "-m", "venv", folder, cwd=folder.parent)
     python = folder / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", f"{wheel}[examples]", cwd=folder)
+    # Without compiling everything at once: that takes longer than all the rest.
+    run(python, "-m", "pip", "install", "--quiet", "--no-compile", f"{wheel}{extra}", cwd=folder)
     return python
+
+
+@pytest.fixture(scope="module")
+def environments(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Path]]]:
+    """An environment for each Python of this machine, two made at a time; that of this process first."""
+    folder = tmp_path_factory.mktemp("clean")
+    extras = dict.fromkeys(PYTHONS, "") | {THIS: "[examples]"}
+    with ThreadPoolExecutor(2) as pool:
+        found = {version: interpreter(version) for version in (THIS, *PYTHONS)}
+        yield {
+            version: pool.submit(environment, path, wheel, extras[version], folder / version)
+            for version, path in found.items()
+            if path is not None
+        }
+
+
+@pytest.fixture(scope="module")
+def python(environments: dict[str, Future[Path]]) -> Path:
+    """The interpreter of the environment for this Python; it has what the examples need, too."""
+    return environments[THIS].result()
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -139,3 +175,85 @@ def test_the_example_reaches_its_accuracy_with_the_shipped_adam(python: Path, tm
     text = run(python, "train_digits.py", cwd=tmp_path)
     accuracy = float(text.split("\ntest accuracy ")[1].split(",")[0])
     assert accuracy >= 0.96
+
+
+USE = """
+import numpy
+from solvergen.optimizers import Adam
+params = [numpy.linspace(-1, 1, 7, dtype=dtype) for dtype in (numpy.float32, numpy.float64)]
+opt = Adam(params, lr=0.5)
+assert opt.step([numpy.cos(p) for p in params]) is True
+print(*(p.tobytes().hex() for p in params))
+"""
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_wheel_and_sdist_work_on_every_python(
+    environments: dict[str, Future[Path]], sdist: Path, version: str, tmp_path: Path
+) -> None:
+    if version not in environments:
+        pytest.skip(f"this machine has no Python {version}")
+    python = environments[version].result()
+    bits = run(sys.executable, "-c", USE, cwd=ROOT)  # of this checkout
+    assert run(python, "-c", USE, cwd=tmp_path) == bits
+    solvergen = python.parent / "solvergen"
+    (tmp_path / "specs").mkdir()
+    shutil.copy(ROOT / "specs" / "adam.yaml", tmp_path / "specs")
+    run(solvergen, "build", "specs", cwd=tmp_path)
+    assert tree(tmp_path / "generated" / "adam") == tree(ROOT / "generated" / "adam")
+    report = json.loads(
+        run(solvergen, "verify", "lion", "--backends", "numpy,cpu", "-n", "5", "--json", cwd=tmp_path)
+    )
+    assert report["ok"] is True
+    run(python, "-m", "pip", "uninstall", "--quiet", "--yes", "solvergen", cwd=tmp_path)
+    run(python, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps", sdist, cwd=tmp_path)
+    assert run(python, "-c", USE, cwd=tmp_path) == bits
+
+
+TYPED = """\
+from __future__ import annotations
+import numpy as np
+from solvergen.optimizers import Adam
+from solvergen.runtime.optimizer import Optimizer
+from solvergen.verify import check_agreement
+
+opt: Optimizer = Adam([np.zeros(3)], lr=1e-3, amsgrad=True, backend="numpy")
+done: bool = opt.step([np.ones(3)])
+count: int = opt.t
+rate: float = opt.lr
+check_agreement(Adam, backends=("numpy",), examples=3)
+"""
+WRONG = (
+    'Adam([np.zeros(3)], lr="small")',
+    "Adam([np.zeros(3)], learning_rate=1e-3)",
+    "check_agreement(Adam, examples=None)",
+    "text: str = opt.step([np.ones(3)])",
+)
+
+
+def test_types_are_seen_from_outside(python: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed (extra dev)")
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(python)]
+    hidden = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "MYPYPATH")}
+
+    def errors(text: str) -> list[str]:
+        (tmp_path / "user.py").write_text(text)
+        command = [*mypy, "user.py"]
+        told = subprocess.run(command, cwd=tmp_path, env=hidden, capture_output=True, text=True, check=False)
+        return [line for line in told.stdout.splitlines() if ": error: " in line]
+
+    assert errors(TYPED) == []
+    found = errors(TYPED + "\n".join(WRONG) + "\n")
+    first = len(TYPED.splitlines()) + 1
+    assert [int(line.split(":")[1]) for line in found] == list(range(first, first + len(WRONG)))
+
+
+def test_there_is_one_version(wheel: Path, sdist: Path) -> None:
+    import solvergen
+
+    version = solvergen.__version__
+    assert wheel.name.startswith(f"solvergen-{version}-")
+    assert sdist.name == f"solvergen-{version}.tar.gz"
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = [line.split()[1] for line in changes.splitlines() if line.startswith("## ")]
+    assert next(name for name in released if name != "Unreleased") == version

@@ -12,25 +12,31 @@ VARIABLE = "SOLVERGEN_NUM_THREADS"
 
 
 def thread_count(root: Path = Path("/")) -> int:
-    """Threads for a kernel started by this thread, at least 1.
+    """Threads for a kernel started by this thread, at least 1: ``cores``, at most ``$SOLVERGEN_NUM_THREADS``.
 
-    The CPUs in this thread's affinity mask, no more than the CPU quota of its control groups (rounded
-    down: a thread that a quota suspends holds up the others) and than ``$SOLVERGEN_NUM_THREADS``.
     ``root`` stands for the root of the file system.
 
     Raises:
         BackendUnavailable: the variable is not a positive whole number.
     """
-    count = len(affinity()) or os.cpu_count() or 1
-    quota = cgroup_quota(root)
-    if quota is not None:
-        count = min(count, max(1, int(quota + 1e-6)))
+    count = cores(root)
     chosen = os.environ.get(VARIABLE)
     if chosen is not None and chosen.strip():
         if not chosen.strip().isdecimal() or int(chosen) < 1:
             raise BackendUnavailable(f"{VARIABLE} is {chosen!r}; it must be a whole number, 1 or more")
         count = min(count, int(chosen))
     return count
+
+
+def cores(root: Path = Path("/")) -> int:
+    """CPUs that this thread may use at once, at least 1.
+
+    Those in its affinity mask, no more than the CPU quota of its control groups (rounded down: a thread that
+    a quota suspends holds up the others). ``root`` stands for the root of the file system.
+    """
+    count = len(affinity()) or os.cpu_count() or 1
+    quota = cgroup_quota(root)
+    return count if quota is None else min(count, max(1, int(quota + 1e-6)))
 
 
 def affinity() -> frozenset[int]:

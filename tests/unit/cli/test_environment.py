@@ -205,7 +205,7 @@ from dataclasses import replace
 from solvergen.verify import agreement
 from solvergen.verify.disagreement import Disagreement
 tries = 0
-def disagreement_on(optimizer, backend, example):
+def disagreement_on(optimizer, backend, example, expected=None):
     global tries
     tries += 1
     if tries == 22:
@@ -221,8 +221,10 @@ agreement.disagreement_on = disagreement_on
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
-def test_a_killed_build_of_a_kernel_leaves_nothing_behind(here: Path, name: str) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_build_of_a_kernel_leaves_nothing_behind(here: Path, name: str, jobs: int) -> None:
     """The compiler runs in a temporary folder, verify's package lies in another."""
+    (here / "specs" / "second.yaml").write_text(SPEC.replace("name: plain", "name: second"), encoding="utf-8")
     compiler = here / "slow-cc"
     compiler.write_text(
         '#!/bin/sh\ncase "$*" in *kernel.c*) : > started; exec sleep 100;; *) exec cc "$@";; esac\n'
@@ -230,7 +232,7 @@ def test_a_killed_build_of_a_kernel_leaves_nothing_behind(here: Path, name: str)
     compiler.chmod(0o755)
     env = surroundings(here, SOLVERGEN_CC=str(compiler), SOLVERGEN_CACHE_DIR=str(here / "cache"))
     child = subprocess.Popen(
-        [*COMMAND, "verify", "--backends", "cpu"],
+        [*COMMAND, "verify", "--backends", "cpu", "--jobs", str(jobs)],
         cwd=here,
         env=env,
         stdout=subprocess.PIPE,
@@ -243,10 +245,25 @@ def test_a_killed_build_of_a_kernel_leaves_nothing_behind(here: Path, name: str)
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert any((here / "temp").iterdir())
-    os.killpg(child.pid, getattr(signal, name))  # as a terminal does it
+    os.killpg(child.pid, getattr(signal, name))  # as a terminal does it; workers have groups of their own
     out, err = child.communicate(timeout=60)
     assert child.returncode == 128 + getattr(signal, name), (out, err)
     assert [p.name for p in (here / "temp").iterdir()] == []
+    if sys.platform == "linux":
+        assert processes(here / "temp") == []
+
+
+def processes(temporary: Path) -> list[bytes]:
+    """Command lines of processes whose temporary files go there."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            surroundings, command = (process / "environ").read_bytes(), (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"TMPDIR=" + os.fsencode(temporary) in surroundings and command:  # empty: only to be waited for
+            found.append(command)
+    return found
 
 
 def test_ignored_signals_stay_ignored(here: Path) -> None:

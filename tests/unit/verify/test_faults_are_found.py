@@ -109,16 +109,12 @@ def test_a_fault_in_the_cpu_kernel(fault: str) -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "message"),
     [
-        (
-            r"    \(void\)sg_row;",
-            "    sg_param_at[sg_count] = sg_param_at[0];",
-            r"wrote behind parameter w\d$",
-        ),
-        (r"    \(void\)sg_row;", "    sg_param_at[-1] = sg_param_at[0];", r"wrote before parameter w\d$"),
+        (r"    \(void\)sg_row;", "    sg_param_at[sg_count] = sg_param_at[0];", "wrote behind parameter w"),
+        (r"    \(void\)sg_row;", "    sg_param_at[-1] = sg_param_at[0];", "wrote before parameter w"),
         (
             r"    \(void\)sg_row;",
             "    if (sg_count > 1) ((sg_grad *)sg_grad_at)[1] = sg_grad_at[0];",
-            r"wrote into the gradient of w\d$",
+            "wrote into the gradient of w",
         ),
     ],
 )
@@ -127,7 +123,7 @@ def test_a_kernel_that_writes_where_it_must_not(right: str, wrong: str, message:
         found = find_disagreement(optimizer, "cpu", limits=Limits(tensors=1, elements=40))
     assert found is not None
     assert found.error is not None
-    assert re.search(message, found.error)
+    assert message in found.error
 
 
 SCALAR_FAULTS = {
@@ -285,8 +281,11 @@ def test_a_matrix_of_optimizers_and_backends(monkeypatch: pytest.MonkeyPatch) ->
     assert rows["lion", "cuda"].detail == "there is no GPU"
     assert "exp_avg of w0" in rows["adam", "cpu"].detail
     assert [row.backend for row in report.failures] == ["cpu"]
-    assert [p.position for p in seen] == sorted(p.position for p in seen)
-    assert [p.row for p in seen if p.row is not None] == list(report.rows)
+    # What isn't run is told at once, the others in their order.
+    made = [p.row for p in seen if p.row is not None]
+    assert [row.outcome for row in made[:2]] == ["not run", "not run"]
+    assert made[2:] == [row for row in report.rows if row.outcome != "not run"]
+    assert all(report.rows[p.position - 1] is p.row for p in seen if p.row is not None)
     assert {p.total for p in seen} == {8}
     json = report.as_json()
     assert json["ok"] is False
