@@ -9,9 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from solvergen.bench.contenders import Draw
 from solvergen.bench.timing import Contender
 from solvergen.errors import BenchmarkError
+from solvergen.runtime.arrays import HostArray
 from solvergen.spec.model import Counterpart
 
 _ARGUMENT = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -27,7 +30,7 @@ def torch_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, 
     cls = _found(counterpart.name)
     arguments = arguments_for(counterpart, values, cls)
     torch.set_num_threads(threads)
-    params = [torch.nn.Parameter(torch.from_numpy(array)) for array in draw()]
+    params = [torch.nn.Parameter(_torch_tensor(torch, array)) for array in draw()]
     label = f"torch {counterpart.name.rpartition('.')[2]}"
     try:
         optimizer = cls(params, fused=True, **arguments)
@@ -40,15 +43,23 @@ def torch_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, 
 
     def receive(gradients: list[Any]) -> None:
         for param, gradient in zip(params, gradients, strict=True):
-            param.grad = torch.from_numpy(gradient)
+            param.grad = _torch_tensor(torch, gradient)
 
     return Contender(label, lambda _: optimizer.step(), receive)
+
+
+def _torch_tensor(torch: Any, array: HostArray) -> Any:
+    """The array as a tensor of the same memory; torch knows NumPy's own types, and so not its bfloat16."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 
 
 def optax_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, threads: int) -> Contender:
     """A transformation of optax's, update and application in one jitted function that takes over the memory.
 
-    JAX chooses its threads itself. Raises BenchmarkError if optax isn't installed, or refuses the values.
+    JAX chooses its threads itself. For float64 it is told to have that type, in the whole process. Raises
+    BenchmarkError if optax isn't installed, or refuses the values.
     """
     optax, jax = _imported("optax"), _imported("jax")
     make = _found(counterpart.name)
@@ -56,7 +67,10 @@ def optax_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, 
         rule = make(**arguments_for(counterpart, values, make))
     except (TypeError, ValueError) as problem:
         raise BenchmarkError(f"{counterpart.name} refuses these values: {problem}") from problem
-    params = [jax.device_put(array) for array in draw()]
+    arrays = draw()
+    if arrays[0].dtype == np.float64:  # JAX would make float32 of it
+        jax.config.update("jax_enable_x64", True)
+    params = [jax.device_put(array) for array in arrays]
     state = rule.init(params)
 
     @functools.partial(jax.jit, donate_argnums=(0, 1))

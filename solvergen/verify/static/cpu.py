@@ -80,7 +80,8 @@ def measure_native(listing: str, text: str) -> NativeMeasured:
         else:
             detail = f"{message}: {best.scalar} instructions on one number, {best.packed} on vectors"
             findings.append(Finding("not vectorised", detail, source=source.line(best.source)))
-    for operation in fused(listing):
+    contracted = fused(listing)
+    for operation in contracted:
         message = "rounds a product and a sum once instead of twice"
         where = source.line(operation.source)
         findings.append(Finding("contraction", message, operation.line, operation.text, where))
@@ -88,4 +89,4 @@ def measure_native(listing: str, text: str) -> NativeMeasured:
         message = "the loop calls a function that isn't the language's own"
         findings.append(Finding("library call", message, call.line, call.text, source.line(call.source)))
     packed = max((loop.packed for loop in main), default=0)
-    return NativeMeasured(packed, len(fused(listing)), tuple(findings))
+    return NativeMeasured(packed, len(contracted), tuple(findings))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from solvergen.errors import PtxError
 from solvergen.runtime.ptx.module import Instruction
 from solvergen.verify.static.source import Line, Source
+
+_CALL = re.compile(r"\.func\b|^\s*(?:@!?\S+\s+)?call\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def about(check: str, message: str, instruction: Instruction, source: Source) ->
 
 def unreadable(problem: PtxError) -> Finding:
     """What the parser refuses is a finding, too: a call of a library's function above all."""
-    call = "functions" in str(problem) or "calls" in str(problem)
+    call = _CALL.search(problem.text) is not None
     return Finding(
         "library call" if call else "unknown PTX",
         "calls a function that isn't the language's own" if call else str(problem).splitlines()[0],

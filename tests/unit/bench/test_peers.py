@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvergen.bench.peers import arguments_for, torch_peer
+from solvergen.bench.peers import arguments_for, optax_peer, torch_peer
 from solvergen.errors import BenchmarkError
+from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
 from solvergen.spec.model import Counterpart
 
 
@@ -50,13 +51,30 @@ def test_a_library_that_lacks_the_class_says_so():
         torch_peer(Counterpart("torch", "torch.optim.Nothing"), {}, lambda: [np.zeros(3, np.float32)], 1)
 
 
-def test_torch_steps():
+@pytest.mark.parametrize("dtype", list(STORAGE_TYPES))
+def test_torch_steps(dtype):
     torch = pytest.importorskip("torch", reason="torch isn't installed")
     before = torch.get_num_threads()
-    param = np.zeros(3, np.float32)
+    param = np.zeros(3, numpy_dtype(dtype))
     peer = torch_peer(Counterpart("torch", "torch.optim.SGD"), {"lr": 0.5}, lambda: [param], 1)
     torch.set_num_threads(before)
-    peer.receive([np.ones(3, np.float32)])
+    peer.receive([np.ones(3, numpy_dtype(dtype))])
     peer.step(None)
     assert peer.name == "torch SGD, fused"
     assert param.tolist() == [-0.5] * 3
+
+
+@pytest.mark.parametrize("dtype", list(STORAGE_TYPES))
+def test_optax_steps_in_the_type_that_is_timed(dtype):
+    pytest.importorskip("optax", reason="optax isn't installed")
+    jax = pytest.importorskip("jax", reason="jax isn't installed")
+    before = jax.config.jax_enable_x64
+    counterpart = Counterpart("optax", "optax.sgd", maps=(("lr", "learning_rate"),))
+    try:
+        peer = optax_peer(counterpart, {"lr": 0.5}, lambda: [np.zeros(3, numpy_dtype(dtype))], 1)
+        received = peer.receive([np.ones(3, numpy_dtype(dtype))])
+        assert received[0].dtype.name == dtype
+        peer.step(received)
+    finally:
+        jax.config.update("jax_enable_x64", before)
+    assert peer.name == "optax sgd, jitted"

@@ -1,7 +1,8 @@
 """min and max of floats.
 
 PTX ISA, "Floating-Point Instructions: min, max". Of a number and a NaN the result is the number, with
-``.NaN`` it is a NaN; -0 is less than +0. Where the result is a NaN it is the canonical one.
+``.NaN`` it is a NaN; -0 is less than +0. Where the result is a NaN it has no payload and, unlike those that
+arithmetic in double precision makes (``nans``), no sign.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import numpy as np
 
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.ptx.instructions.floats import modified, read_type
+from solvergen.runtime.ptx.instructions.nans import CANONICAL
 from solvergen.runtime.ptx.instructions.operation import Compute, Decoder, Form, Operation
 from solvergen.runtime.ptx.types import Type
 
 Binary = Callable[[HostArray, HostArray], HostArray]
 
-_NAN = {32: np.uint32(0x7FFFFFFF).view(np.float32), 64: np.uint64(0x7FF8 << 48).view(np.float64)}
+_NAN = {32: CANONICAL[32], 64: np.uint64(0x7FF8 << 48).view(np.float64)}
 
 
 def _chosen(before: Binary, tie: Binary, type: Type, strict: bool) -> Binary:

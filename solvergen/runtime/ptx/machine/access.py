@@ -24,9 +24,28 @@ from solvergen.runtime.ptx.types import Type
 COPIES = {"shared": "shared copy", "local": "local copy"}
 """Not registers of PTX: which copy of shared and of local memory is a thread's."""
 
-Action = Callable[[Memory, str, HostArray, "HostArray | None", HostArray, "HostArray | None"], Any]
-"""What is done in one state space: its memory and name, addresses, copies, marks, and the positions of the
-threads concerned (None: all)."""
+
+@dataclass(slots=True)
+class There:
+    """Where in one state space threads do something: its memory and name, their addresses, copies and marks,
+    and the positions of those concerned (None: all)."""
+
+    memory: Memory
+    space: str
+    at: HostArray
+    copies: HostArray | None
+    mine: HostArray
+    some: HostArray | None = None
+
+    def picked(self, values: tuple[HostArray, ...]) -> tuple[HostArray, ...]:
+        """Of the values of all threads those of the ones concerned."""
+        if self.some is None:
+            return values
+        return tuple(value if len(value) == 1 else value[self.some] for value in values)
+
+
+Action = Callable[[There], "tuple[HostArray, ...]"]
+"""What is done in one state space, and what comes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +73,8 @@ def load(instruction: Instruction, slots: Slots, kernel: Kernel) -> tuple[Step, 
     access = Access(instruction, form.type.dtype, form.count, kind)
     reads, perform = _performer(instruction, instruction.operands[1], form.space, slots)
 
-    def action(
-        memory: Memory, space: str, at: HostArray, copies: HostArray | None, mine: HostArray, _: object
-    ) -> tuple[HostArray, ...]:
-        return memory.load(access, at, copies, mine)
+    def action(there: There) -> tuple[HostArray, ...]:
+        return there.memory.load(access, there.at, there.copies, there.mine)
 
     def run(values: Values) -> None:
         for (target, wide), value in zip(targets, perform(values, action), strict=True):
@@ -84,15 +101,8 @@ def store(instruction: Instruction, slots: Slots) -> tuple[Step, Use]:
     def run(values: Values) -> None:
         what = read(values)
 
-        def action(
-            memory: Memory,
-            space: str,
-            at: HostArray,
-            copies: HostArray | None,
-            mine: HostArray,
-            some: HostArray | None,
-        ) -> tuple[HostArray, ...]:
-            memory.store(access, at, copies, mine, _picked(what, some))
+        def action(there: There) -> tuple[HostArray, ...]:
+            there.memory.store(access, there.at, there.copies, there.mine, there.picked(what))
             return ()
 
         perform(values, action)
@@ -124,15 +134,9 @@ def atomic(instruction: Instruction, slots: Slots) -> tuple[Step, Use]:
     def run(values: Values) -> None:
         what = read(values)
 
-        def action(
-            memory: Memory,
-            space: str,
-            at: HostArray,
-            copies: HostArray | None,
-            mine: HostArray,
-            some: HostArray | None,
-        ) -> tuple[HostArray, ...]:
-            return (memory.update(access, at, copies, mine, changes[space], _picked(what, some)),)
+        def action(there: There) -> tuple[HostArray, ...]:
+            change, values = changes[there.space], there.picked(what)
+            return (there.memory.update(access, there.at, there.copies, there.mine, change, values),)
 
         results = perform(values, action)
         for (target, wide), value in zip(targets, results, strict=False):
@@ -167,12 +171,6 @@ def _sources(
     places = [slots.source(operand, kind, instruction) for operand in operands]
     readers = [reading(slot, read, kind.dtype) for slot, read in places]
     return [slot for slot, _ in places], lambda values: tuple([read(values) for read in readers])
-
-
-def _picked(values: tuple[HostArray, ...], some: HostArray | None) -> tuple[HostArray, ...]:
-    if some is None:
-        return values
-    return tuple(value if len(value) == 1 else value[some] for value in values)
 
 
 def _parameter(
@@ -213,21 +211,21 @@ def _performer(
     def in_one(values: Values, action: Action) -> Any:
         name = space or ""
         memory = values[0].memories["global" if name == "const" else name]
-        there = values[copies[name]] if name in copies else None
-        return action(memory, name, read(values), there, values[mine], None)
+        own = values[copies[name]] if name in copies else None
+        return action(There(memory, name, read(values), own, values[mine]))
 
     def anywhere(values: Values, action: Action) -> Any:
         addresses, marks = read(values), values[mine]
         spaces = space_of(addresses)
         if isinstance(spaces, str):
-            there = values[copies[spaces]] if spaces in copies else None
-            return action(values[0].memories[spaces], spaces, addresses - WINDOWS[spaces], there, marks, None)
+            own = values[copies[spaces]] if spaces in copies else None
+            return action(There(values[0].memories[spaces], spaces, addresses - WINDOWS[spaces], own, marks))
         results: list[HostArray] = []
         for name, some in spaces:
-            there = np.broadcast_to(values[copies[name]], len(marks))[some] if name in copies else None
+            own = np.broadcast_to(values[copies[name]], len(marks))[some] if name in copies else None
             memory, places = values[0].memories[name], addresses[some] - WINDOWS[name]
             try:
-                found = action(memory, name, places, there, marks[some], some)
+                found = action(There(memory, name, places, own, marks[some], some))
             except Violation as violation:
                 violation.position = int(some[violation.position])
                 raise
