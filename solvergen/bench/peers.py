@@ -9,9 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from solvergen.bench.contenders import Draw
 from solvergen.bench.timing import Contender
 from solvergen.errors import BenchmarkError
+from solvergen.runtime.arrays import HostArray
 from solvergen.spec.model import Counterpart
 
 _ARGUMENT = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -27,7 +30,7 @@ def torch_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, 
     cls = _found(counterpart.name)
     arguments = arguments_for(counterpart, values, cls)
     torch.set_num_threads(threads)
-    params = [torch.nn.Parameter(torch.from_numpy(array)) for array in draw()]
+    params = [torch.nn.Parameter(_tensor(torch, array)) for array in draw()]
     label = f"torch {counterpart.name.rpartition('.')[2]}"
     try:
         optimizer = cls(params, fused=True, **arguments)
@@ -40,7 +43,7 @@ def torch_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, 
 
     def receive(gradients: list[Any]) -> None:
         for param, gradient in zip(params, gradients, strict=True):
-            param.grad = torch.from_numpy(gradient)
+            param.grad = _tensor(torch, gradient)
 
     return Contender(label, lambda _: optimizer.step(), receive)
 
@@ -109,6 +112,13 @@ def arguments_for(
         kept = default if isinstance(default, tuple) and max(parts) < len(default) else sorted(parts)
         arguments[name] = tuple(parts.get(index, value) for index, value in enumerate(kept))
     return arguments
+
+
+def _tensor(torch: Any, array: HostArray) -> Any:
+    """A torch tensor over the same memory. torch doesn't know NumPy's bfloat16, but its bits are the same."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 
 
 def _imported(name: str) -> Any:

@@ -90,9 +90,14 @@ def test_the_command_prints_a_table(capsys):
         (["nothing", *SMALL], "no optimizer 'nothing'"),
         (["adam:amsgrad", *SMALL], "settings are written name=number"),
         (["adam:lr=much", *SMALL], "settings are written name=number"),
+        (["adam:foo=1", *SMALL], "adam has no setting 'foo'; it has lr, beta1"),
+        (["adam:=1", *SMALL], "adam has no setting ''"),
+        (["adam:lr=1,lr=2", *SMALL], "gives lr twice"),
+        (["adam", *SMALL, "--rounds", "inf"], "--rounds"),
         (["adam", "--sizes", "many"], "is no size"),
         (["adam", "--dtype", "int8"], "no dtype 'int8'"),
         (["adam", "--picture", "chart.bmp"], "ends in .png"),
+        (["adam", "--picture", "no such folder/chart.png"], "there is no folder 'no such folder'"),
         (["adam", *SMALL[:-2], "--peers", "abacus"], "'abacus' can't be timed"),
     ],
 )
@@ -104,6 +109,15 @@ def test_wrong_usage(arguments, says, capsys):
 def test_a_refused_setting_is_a_finding(capsys):
     assert run(["bench", "adam:lr=-1", *SMALL]) == 1
     assert "lr" in capsys.readouterr().err
+
+
+def test_too_little_memory_is_said_and_no_bug(monkeypatch, capsys):
+    def too_much(*arguments, **settings):
+        raise MemoryError("32 GiB")
+
+    monkeypatch.setattr("solvergen.bench.benchmark", too_much)
+    assert run(["bench", "adam", *SMALL]) == 1
+    assert "the machine hasn't enough memory for this: 32 GiB" in capsys.readouterr().err
 
 
 def test_nothing_to_draw(tmp_path):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -51,3 +52,14 @@ def test_torch_steps():
     peer.step(None)
     assert peer.name == "torch SGD, fused"
     assert param.tolist() == [-0.5] * 3
+
+
+def test_torch_steps_in_bfloat16():
+    torch = pytest.importorskip("torch", reason="torch isn't installed")
+    before = torch.get_num_threads()
+    param = np.zeros(3, ml_dtypes.bfloat16)
+    peer = torch_peer(Counterpart("torch", "torch.optim.SGD"), {"lr": 0.5}, lambda: [param], 1)
+    torch.set_num_threads(before)
+    peer.receive([np.ones(3, ml_dtypes.bfloat16)])
+    peer.step(None)
+    assert param.astype(np.float32).tolist() == [-0.5] * 3
