@@ -117,6 +117,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return "the machine hasn't enough memory for this" + (f": {error}" if str(error) else "")
     return f"{type(error).__name__}: {error}"
 
 
@@ -130,7 +132,7 @@ def _report(error: Exception) -> int:
     if isinstance(error, SolvergenError) and not isinstance(error, CompilerBug):
         print_error(error)
         return exit_codes.FINDINGS
-    if isinstance(error, OSError):
+    if isinstance(error, OSError | MemoryError):
         print(f"solvergen: {_sentence(error)}", file=sys.stderr)
         return exit_codes.FINDINGS
     print(

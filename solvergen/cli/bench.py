@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from solvergen.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from solvergen.bench import Entry, Progress, Result
+    from solvergen.runtime.definition import Definition
     from solvergen.verify.collect import Optimizers
 
 HEADS = ("optimizer", "size", "contender", "median ms", "fastest ms", "x limit", "x ours")
@@ -45,7 +46,8 @@ def bench(
     ] = "cpu",
     dtype: Annotated[str, typer.Option("--dtype", help="float32, float64, bfloat16 or float16.")] = "float32",
     rounds: Annotated[
-        float, typer.Option("--rounds", min=0.01, help="This many times the usual number of rounds.")
+        float,
+        typer.Option("--rounds", min=0.01, max=1000, help="So many times the usual number of rounds."),
     ] = 1.0,
     picture: Annotated[
         Path | None,
@@ -113,6 +115,8 @@ def _check_picture(picture: Path | None) -> None:
         raise typer.BadParameter(
             f"a picture is a file that ends in .{', .'.join(FORMATS)}", param_hint="'--picture'"
         )
+    if picture is not None and not picture.absolute().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {str(picture.parent)!r}", param_hint="'--picture'")
 
 
 def _list(text: str) -> list[str]:
@@ -129,19 +133,33 @@ def _chosen(found: Optimizers, names: Sequence[str], folder: Path) -> list[Entry
     for text in names or list(found):
         name, _, settings = text.partition(":")
         for key, optimizer in selected(found, [name], folder).items():
-            entries.append(Entry(optimizer, _settings(settings, text), counterparts[key]))
+            values = _settings(settings, text)
+            _check_names(values, optimizer.definition, text)
+            entries.append(Entry(optimizer, values, counterparts[key]))
     return entries
+
+
+def _check_names(values: Mapping[str, Any], definition: Definition, whole: str) -> None:
+    known = (*definition.hyperparameter_names, *definition.option_names)
+    for name in values:
+        if name not in known:
+            raise typer.BadParameter(
+                f"{whole!r:.80}: {definition.name} has no setting {name!r:.40}; it has {', '.join(known)}",
+                param_hint="'NAMES'",
+            )
 
 
 def _settings(text: str, whole: str) -> dict[str, Any]:
     """``a=1,b=true`` as values."""
     values: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
-        name, equals, value = part.partition("=")
+        before, equals, value = part.partition("=")
+        name, value = before.strip(), value.strip()
+        if name in values:
+            raise typer.BadParameter(f"{whole!r:.80} gives {name} twice", param_hint="'NAMES'")
         try:
-            values[name.strip()] = {"true": True, "false": False}.get(value) if equals else None
-            if values[name.strip()] is None:
-                values[name.strip()] = float(value)
+            given = {"true": True, "false": False}.get(value) if equals else None
+            values[name] = float(value) if given is None else given
         except ValueError:
             raise typer.BadParameter(
                 f"{whole!r:.80}: settings are written name=number or name=true, separated by commas",

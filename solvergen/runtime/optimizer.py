@@ -109,7 +109,7 @@ class Optimizer:
                 undo = advance(bound.cohorts, scalars)
                 try:
                     bound.launch()
-                except Exception:
+                except BaseException:  # also what an observer of the ptx backend may raise, as SystemExit
                     undo()
                     raise
 

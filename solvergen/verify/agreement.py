@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from solvergen.errors import AgreementError, VerificationError
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.optimizer import Optimizer
+from solvergen.verify.arguments import checked_optimizer
 from solvergen.verify.direct import run_directly
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.drawing import each_example
@@ -182,16 +183,17 @@ def check_agreement(
     the optimizer can't be made, or the arguments aren't an optimizer class and backends.
     """
     __tracebackhide__ = True  # pytest shows the finding, and not how it was found
-    if not (isinstance(optimizer, type) and issubclass(optimizer, Optimizer)):
-        raise VerificationError(
-            f"check_agreement needs the class of a generated optimizer, not {optimizer!r:.60} "
-            "(shipped()[NAME] is one by its name)"
-        )
+    checked_optimizer("check_agreement", optimizer)
     if isinstance(backends, str):
         names = tuple(name.strip() for name in backends.split(",")[:10])
         raise VerificationError(
             f"backends must be a sequence of names, as backends={names}, not the string {backends!r:.60}"
         )
+    if not isinstance(backends, Iterable):
+        raise VerificationError(f"backends must be a sequence of names, not {backends!r:.60}")
+    backends = tuple(backends)
+    if not backends:
+        raise VerificationError("backends names none, so nothing would be compared")
     for backend in backends:
         reason = why_unavailable(backend)
         if reason is not None:

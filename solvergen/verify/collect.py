@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from solvergen.errors import VerificationError
+from solvergen.runtime.definition import Definition
 from solvergen.runtime.naming import did_you_mean
 
 if TYPE_CHECKING:
@@ -29,8 +30,14 @@ def shipped() -> Optimizers:
 
 
 def optimizers_in(package: ModuleType) -> Optimizers:
-    """All optimizers of a package that ``solvergen build`` wrote."""
-    classes = [getattr(package, name) for name in package.__all__]
+    """All optimizers of a package that ``solvergen build`` wrote.
+
+    Raises ``VerificationError`` if it isn't one.
+    """
+    names = getattr(package, "__all__", ()) if isinstance(package, ModuleType) else ()
+    classes = [getattr(package, name) for name in names]
+    if not classes or not all(isinstance(getattr(cls, "definition", None), Definition) for cls in classes):
+        raise VerificationError(f"{package!r:.80} is not a package that solvergen build wrote")
     return {cls.definition.name: cls for cls in sorted(classes, key=lambda cls: cls.definition.name)}
 
 
@@ -63,6 +70,8 @@ def built_from(specs: Sequence[str | os.PathLike[str]]) -> Iterator[Optimizers]:
     # Only here, so that verifying a package needs nothing of the compile half.
     from solvergen import compiler
 
+    if not specs:
+        raise VerificationError("built_from needs a spec or a folder of them")
     built = compiler.build(specs)
     # The specs' own texts go along, under the names by which generated text knows them: a replay file
     # holds the text of its spec.

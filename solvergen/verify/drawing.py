@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 
+from solvergen.verify.arguments import check_limits, check_number, checked_dtypes
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
@@ -32,7 +33,11 @@ def each_example(
     """Draw ``examples`` examples and call ``take`` with each until it returns True.
 
     The same ``seed`` draws the same examples in every program. What ``take`` raises goes through.
+    Raises VerificationError for arguments under which nothing would be drawn.
     """
+    check_number("examples", examples)
+    check_limits(limits)
+    dtypes = checked_dtypes(dtypes)
     enough = False
 
     def examine(example: Example) -> None:

@@ -16,6 +16,8 @@ def machine(backend: str | Backend) -> Backend:
     Raises BackendUnavailable where it can't work here, VerificationError where there is none of this name.
     """
     if not isinstance(backend, str):
+        if not isinstance(getattr(backend, "name", None), str) or not hasattr(backend, "prepare"):
+            raise VerificationError(f"{backend!r:.60} is neither a backend nor the name of one")
         return backend
     try:
         return backends.create(backend)

@@ -14,6 +14,7 @@ from solvergen.runtime.dtypes import compute_dtype
 from solvergen.runtime.groups import checked_multiplier
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.agreement import disagreement_on
+from solvergen.verify.arguments import checked_optimizer
 from solvergen.verify.collect import shipped
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.dtypes import PAIRS
@@ -38,6 +39,7 @@ def replay(
     if optimizer is None:
         with rule_of(content) as found:
             return replay(content, found, backend)
+    checked_optimizer("replay", optimizer)
     example = accepted(optimizer.definition, content.example)
     return disagreement_on(optimizer, content.backend if backend is None else backend, example)
 

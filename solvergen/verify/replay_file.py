@@ -80,6 +80,8 @@ def write_replay(finding: Disagreement, folder: str | os.PathLike[str] | None = 
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
         raise ReplayError(f"no replay file could be written: {where}{problem.strerror or problem}") from None
+    except ValueError as problem:  # a NUL in the path
+        raise ReplayError(f"no replay file could be written to {folder!r:.80}: {problem}") from None
     return target
 
 

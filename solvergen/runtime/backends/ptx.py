@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from solvergen.errors import BackendUnavailable
+from solvergen.errors import BackendUnavailable, OptimizerError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
@@ -39,6 +39,7 @@ class PtxBackend(HostArrays):
 
     Raises:
         BackendUnavailable: NVRTC is missing, or doesn't know the capability.
+        OptimizerError: ``limit`` isn't a whole number above 0, or ``observe`` can't be called.
     """
 
     name = "ptx"
@@ -51,6 +52,10 @@ class PtxBackend(HostArrays):
         observe: Observer | None = None,
         limit: int = LIMIT,
     ) -> None:
+        if type(limit) is not int or limit < 1:
+            raise OptimizerError(f"limit is a number of instructions, 1 or more, not {limit!r:.60}")
+        if observe is not None and not callable(observe):
+            raise OptimizerError(f"observe is a function that is called with events, not {observe!r:.60}")
         try:
             found = compiler or nvrtc.load()
         except BackendUnavailable as missing:

@@ -36,6 +36,11 @@ def check_meaning(
     with the first value that isn't what it should be, ``SpecError`` if a spec is wrong, and
     ``VerificationError`` if comparisons that hang on unknown bits left most values open.
     """
+    if not specs:
+        raise VerificationError("check_meaning needs the path of a spec, or several")
+    for path in specs:
+        if not isinstance(path, str | os.PathLike):
+            raise VerificationError(f"check_meaning needs paths of specs, not {path!r:.60}")
     total = Tally()
     with built_from(specs) as optimizers:
         for spec in read_specs(*specs):

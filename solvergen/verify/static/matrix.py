@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from solvergen.errors import BackendUnavailable, KernelBuildError, StaticError, 
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.optimizer import Optimizer
+from solvergen.verify.arguments import checked_dtypes, checked_optimizer
 from solvergen.verify.collect import Optimizers
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.settings import space_of
@@ -76,12 +77,12 @@ def static_report(
     Raises:
         VerificationError: there is no such part, pair of types or capability.
     """
-    for part in parts:
-        if part not in PARTS:
-            raise VerificationError(f"there are static checks of {' and '.join(PARTS)}, not of {part!r}")
-    for pair in dtypes:
-        if pair not in PAIRS:
-            raise VerificationError(f"no kernel has {pair[0]} parameters and {pair[1]} gradients")
+    parts, dtypes = _checked_parts(parts), checked_dtypes(dtypes)
+    if not isinstance(capabilities, Iterable):
+        raise VerificationError(f"capabilities are numbers, as [90] for 9.0, not {capabilities!r:.60}")
+    capabilities = tuple(capabilities)
+    if "cuda" in parts and not capabilities:
+        raise VerificationError("capabilities names none, so no kernel of cuda would be looked at")
     targets = [capability(number) for number in dict.fromkeys(capabilities)]
     not_run: dict[str, str] = {}
     if "cuda" in parts:
@@ -122,7 +123,7 @@ def check_static(
         StaticError: a kernel isn't as it must be (an ``AssertionError``, too), with every finding.
         VerificationError: something can't be looked at here.
     """
-    name = optimizer.definition.name
+    name = checked_optimizer("check_static", optimizer).definition.name
     report = static_report(
         {name: optimizer}, capabilities=capabilities, dtypes=dtypes, parts=parts, compiler=compiler
     )
@@ -132,6 +133,18 @@ def check_static(
         text = "\n\n".join(f"{row}\n{finding}" for row in report.failures for finding in row.findings)
         raise StaticError(text, report)
     return report
+
+
+def _checked_parts(parts: object) -> tuple[str, ...]:
+    if isinstance(parts, str) or not isinstance(parts, Iterable):
+        raise VerificationError(f"parts are a sequence of {' and '.join(PARTS)}, not {parts!r:.60}")
+    asked = tuple(parts)
+    if not asked:
+        raise VerificationError("parts names none, so nothing would be looked at")
+    for part in asked:
+        if part not in PARTS:
+            raise VerificationError(f"there are static checks of {' and '.join(PARTS)}, not of {part!r:.60}")
+    return asked
 
 
 def _check_known(compiler: nvrtc.Nvrtc, targets: Sequence[Capability]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import sys
@@ -95,9 +96,14 @@ def test_the_command_prints_a_table(capsys):
         (["nothing", *SMALL], "no optimizer 'nothing'"),
         (["adam:amsgrad", *SMALL], "settings are written name=number"),
         (["adam:lr=much", *SMALL], "settings are written name=number"),
+        (["adam:foo=1", *SMALL], "adam has no setting 'foo'; it has lr, beta1"),
+        (["adam:=1", *SMALL], "adam has no setting ''"),
+        (["adam:lr=1,lr=2", *SMALL], "gives lr twice"),
+        (["adam", *SMALL, "--rounds", "inf"], "--rounds"),
         (["adam", "--sizes", "many"], "is no size"),
         (["adam", "--dtype", "int8"], "no dtype 'int8'"),
         (["adam", "--picture", "chart.bmp"], "ends in .png"),
+        (["adam", "--picture", "no such folder/chart.png"], "there is no folder 'no such folder'"),
         (["adam", *SMALL[:-2], "--peers", "abacus"], "'abacus' can't be timed"),
     ],
 )
@@ -112,8 +118,12 @@ def test_a_refused_setting_is_a_finding(capsys):
 
 
 @needs_compiler
-def test_figures_are_not_lost_with_the_picture(tmp_path, capsys):
-    assert run(["bench", "lion", *SMALL, "--picture", str(tmp_path / "missing" / "chart.png")]) == 1
+def test_figures_are_not_lost_with_the_picture(tmp_path, capsys, monkeypatch):
+    def full(path, *_):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("solvergen.bench.picture.draw", full)
+    assert run(["bench", "lion", *SMALL, "--picture", str(tmp_path / "chart.png")]) == 1
     printed = capsys.readouterr()
     assert "lion" in printed.out
     assert "chart.png" in printed.err
@@ -129,6 +139,15 @@ def test_what_a_picture_needs_is_looked_for_first(tmp_path, capsys, monkeypatch)
 
 def test_the_command_s_sizes_are_the_usual_ones():
     assert inspect.signature(bench).parameters["sizes"].default == DEFAULT
+
+
+def test_too_little_memory_is_said_and_no_bug(monkeypatch, capsys):
+    def too_much(*arguments, **settings):
+        raise MemoryError("32 GiB")
+
+    monkeypatch.setattr("solvergen.bench.benchmark", too_much)
+    assert run(["bench", "adam", *SMALL]) == 1
+    assert "the machine hasn't enough memory for this: 32 GiB" in capsys.readouterr().err
 
 
 def test_nothing_to_draw(tmp_path):

@@ -14,13 +14,21 @@ import numpy as np
 import pytest
 
 import generated
-from solvergen.errors import ArrayError, BackendUnavailable, KernelBuildError, KernelFault, NonfiniteGradient
+from solvergen.errors import (
+    ArrayError,
+    BackendUnavailable,
+    KernelBuildError,
+    KernelFault,
+    NonfiniteGradient,
+    OptimizerError,
+)
 from solvergen.runtime import backends
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.ptx import PtxBackend
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.optimizer import Optimizer
+from solvergen.runtime.ptx.machine.launch import LIMIT
 from solvergen.runtime.ptx.observe import Event
 from solvergen.verify.agreement import find_disagreement
 from tests.support.ptx import COMPILERS, needs_nvrtc
@@ -244,6 +252,28 @@ class TestFaults:
         made = optimizer([np.ones(5, np.float32)], backend=PtxBackend(limit=5000))
         with pytest.raises(KernelFault, match="5000 instructions"):
             made.step([np.ones(5, np.float32)])
+
+    def test_an_endless_loop_is_given_up_before_one_loses_patience(self, tmp_path: Path) -> None:
+        assert LIMIT <= 200_000, "a loop that reads memory takes a minute for each million"
+
+    def test_wrong_arguments(self) -> None:
+        for wrong in (0, -1, 2.5, "5", None, True):
+            with pytest.raises(OptimizerError, match="limit is a number of instructions"):
+                PtxBackend(limit=wrong)  # type: ignore[arg-type]
+        with pytest.raises(OptimizerError, match="observe is a function"):
+            PtxBackend(observe=3)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("what", [KeyError, KeyboardInterrupt, SystemExit])
+    def test_what_an_observer_raises_leaves_all_as_it_was(self, what: type[BaseException]) -> None:
+        def raising(event: object) -> None:
+            raise what
+
+        param = np.ones(5, np.float32)
+        made = generated.Adam([param], backend=PtxBackend(observe=raising))
+        with pytest.raises(what):
+            made.step([np.ones(5, np.float32)])
+        assert made.t == 0
+        assert param.tolist() == [1.0] * 5
 
     def test_the_equation_is_named(self, tmp_path: Path) -> None:
         lines = Path(generated.Adam.definition.folder, "kernel.cu").read_text()

@@ -11,17 +11,21 @@ import pytest
 from solvergen.errors import AgreementError, BackendUnavailable, VerificationError
 from solvergen.runtime.backends.cpu import CpuBackend
 from solvergen.runtime.backends.numpy import NumpyBackend, NumpyLauncher
+from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify import (
     Limits,
     Progress,
     check_agreement,
     find_disagreement,
+    optimizers_in,
     select,
     shipped,
     verify_all,
     why_unavailable,
 )
 from solvergen.verify.collect import built_from
+from solvergen.verify.fuzzing import check_meaning
+from solvergen.verify.static import check_static
 from tests.unit.verify.support import SPECS, faulty, place_of
 
 KERNEL_FAULTS = {
@@ -322,3 +326,58 @@ def test_a_backend_asked_for_by_name_is_not_skipped(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(CpuBackend, "__init__", missing)
     with pytest.raises(VerificationError, match="backend cpu can't be verified here: no compiler"):
         check_agreement(shipped()["lion"], examples=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"backends": []}, "backends names none"),
+        ({"backends": None}, "backends must be a sequence of names, not None"),
+        ({"backends": [3]}, "3 is neither a backend nor the name of one"),
+        ({"examples": 0}, "examples is a whole number, 1 or more, not 0"),
+        ({"examples": 1.5}, "examples is a whole number"),
+        ({"examples": "3"}, "examples is a whole number"),
+        ({"dtypes": []}, "dtypes names no pair"),
+        ({"dtypes": "float32"}, "dtypes are pairs"),
+        ({"dtypes": ["float32"]}, "'float32' is no pair of dtypes"),
+        ({"dtypes": [("float32", "float64")]}, "is no pair of dtypes"),
+        ({"limits": 3}, "limits are solvergen.verify.Limits or None, not 3"),
+        ({"limits": Limits(elements=-1)}, "limits.elements is a whole number"),
+    ],
+)
+def test_a_check_that_cannot_be_made_or_would_look_at_nothing_is_refused(
+    arguments: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(VerificationError, match=re.escape(says)):
+        check_agreement(shipped()["adam"], **{"backends": ["numpy"], "examples": 1, **arguments})
+
+
+def test_what_is_not_a_generated_optimizer_or_package_is_refused() -> None:
+    with pytest.raises(VerificationError, match="needs the class of a generated optimizer"):
+        check_agreement(Optimizer, examples=1)
+    with pytest.raises(VerificationError, match="is not a package that solvergen build wrote"):
+        optimizers_in(np)
+    with pytest.raises(VerificationError, match="needs a spec"), built_from([]):
+        pass
+    with pytest.raises(VerificationError, match="check_meaning needs the path of a spec"):
+        check_meaning()
+    with pytest.raises(VerificationError, match="check_meaning needs paths of specs, not 3"):
+        check_meaning(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"parts": []}, "parts names none"),
+        ({"parts": "cuda"}, "parts are a sequence of cuda and cpu"),
+        ({"capabilities": []}, "capabilities names none"),
+        ({"capabilities": 90}, "capabilities are numbers"),
+        ({"dtypes": []}, "dtypes names no pair"),
+        ({"dtypes": ["float32"]}, "'float32' is no pair of dtypes"),
+    ],
+)
+def test_a_static_check_of_nothing_is_refused(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(VerificationError, match=says):
+        check_static(shipped()["sgd"], **arguments)
+    with pytest.raises(VerificationError, match="check_static needs the class"):
+        check_static(None, **arguments)  # type: ignore[arg-type]

@@ -22,8 +22,9 @@ ORDERS = (Order(lanes=16384), Order(lanes=24576, turns=(1, 0), backwards=True))
 """Under which every launch is run: all warps in step; and blocks from the last to the first, of each block
 the odd warps first. The numbers are what was fastest: registers stay in the processor's cache."""
 
-LIMIT = 2_000_000
-"""Instructions that threads which run together may execute, unless told otherwise."""
+LIMIT = 200_000
+"""Instructions that threads which run together may execute, unless told otherwise. A chunk takes some
+hundreds to some thousands; of a loop that reads memory these are ten to twenty seconds."""
 
 MAX_BLOCK = 1024
 """Threads that a block may have."""
