@@ -37,8 +37,16 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    examples: Annotated[int, typer.Option("--examples", "-n", min=1, help="Runs to draw for each.")] = 100,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed draws other runs.")] = 0,
+    examples: Annotated[
+        int | None,
+        typer.Option(
+            "--examples", "-n", min=1, help="Runs to draw for each. Default: 100", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="Another seed draws other runs. Default: 0", show_default=False),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -114,9 +122,9 @@ def verify(
     from solvergen.runtime.native import threads
     from solvergen.verify import verify_all
 
+    drawing = (("--examples", examples), ("--seed", seed), ("--replay-dir", replays), ("--jobs", jobs))
     if static_checks:
-        if replay_file is not None:
-            raise typer.BadParameter("nothing is run, so nothing is run again", param_hint="'--static'")
+        _refuse((("--replay", replay_file), *drawing), "goes with runs, and --static runs nothing")
         with optimizers(folder) as found:
             static(
                 selected(found, names or [], specs.folder_or_shipped(folder)),
@@ -127,13 +135,13 @@ def verify(
                 as_json=as_json,
             )
         return
-    for option, given in (("--arch", architectures), ("--dtypes", dtypes), ("--bandwidth", bandwidth)):
-        if given is not None:
-            raise typer.BadParameter("goes with --static", param_hint=f"'{option}'")
+    looking = (("--arch", architectures), ("--dtypes", dtypes), ("--bandwidth", bandwidth))
+    _refuse(looking, "goes with --static")
     asked = _backends(DEFAULT_BACKENDS if backends is None else backends)
     if replay_file is not None:
         if names:
             raise typer.BadParameter("a replay file says itself which optimizer it is about")
+        _refuse(drawing, "goes with runs that are drawn, and --replay has one")
         replay(replay_file, folder, () if backends is None else asked, as_json)
         return
     with optimizers(folder) as found, progress("verifying") as bar:
@@ -150,8 +158,8 @@ def verify(
             report = verify_all(
                 chosen,
                 asked,
-                examples=examples,
-                seed=seed,
+                examples=100 if examples is None else examples,
+                seed=seed or 0,
                 progress=tell,
                 replays=replays,
                 jobs=threads.cores() if jobs is None else jobs,
@@ -162,6 +170,13 @@ def verify(
         _print(report, asked)
     if not report.ok or (backends is not None and not report.complete):
         raise typer.Exit(exit_codes.FINDINGS)
+
+
+def _refuse(options: Sequence[tuple[str, object]], reason: str) -> None:
+    """A usage error if one of these options was given."""
+    for option, given in options:
+        if given is not None:
+            raise typer.BadParameter(reason, param_hint=f"'{option}'")
 
 
 def _backends(given: str) -> list[str]:

@@ -159,7 +159,11 @@ def test_what_cant_be_looked_at_is_said_and_fails(
         (("--bandwidth", "inf"), "isn't a number of GB/s"),
         (("--bandwidth", "nan"), "--bandwidth"),
         (("nope",), "no optimizer 'nope'"),
-        (("--replay", "file"), "nothing is run"),
+        (("--replay", "file"), "--static runs nothing"),
+        (("--examples", "5"), "--static runs nothing"),
+        (("--seed", "0"), "--static runs nothing"),
+        (("--replay-dir", "folder"), "--static runs nothing"),
+        (("--jobs", "2"), "--static runs nothing"),
     ],
 )
 def test_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
@@ -174,3 +178,9 @@ def test_options_of_static_checks_alone(
 ) -> None:
     assert run(("verify", *arguments)) == 2
     assert f"'{arguments[0]}': goes with --static" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [("--examples", "5"), ("--seed", "1"), ("--jobs", "2")])
+def test_a_replay_draws_nothing(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    assert run(("verify", "--replay", "file.json", *arguments)) == 2
+    assert "--replay has one" in " ".join(capsys.readouterr().err.split())
