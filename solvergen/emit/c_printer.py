@@ -79,17 +79,23 @@ class CPrinter:
         return text if own >= level else f"({text})"
 
     def _call(self, e: Call) -> tuple[str, int]:
-        arguments = ", ".join(self.text(a) for a in e.args)
+        definition = library().get(e.function)
+        widened = (
+            definition is not None and definition.wide and self.real != "double" and definition.narrow is None
+        )
+        # Each argument is printed once: twice would be two to the depth of the nesting.
+        if widened:
+            arguments = ", ".join(f"(double){self._at_least(a, _UNARY)}" for a in e.args)
+        else:
+            arguments = ", ".join(self.text(a) for a in e.args)
         if e.function in _PRIMITIVES or (self.real != "sg_real" and e.function in _ON_BITS):
             return f"{c_name(e.function, wide=self.real == 'double')}({arguments})", _ATOM
-        if e.function not in library():
+        if definition is None:
             raise CompilerBug(f"no C for the function {e.function}")
         self.functions.setdefault(e.function)
-        definition = library()[e.function]
-        wide = definition.wide and (self.real == "double" or definition.narrow is None)
-        if wide and self.real != "double":
-            widened = ", ".join(f"(double){self._at_least(a, _UNARY)}" for a in e.args)
-            return f"({self.real}){c_name(e.function, wide=True)}({widened})", _UNARY
+        if widened:
+            return f"({self.real}){c_name(e.function, wide=True)}({arguments})", _UNARY
+        wide = definition.wide and self.real == "double"
         return f"{c_name(e.function, wide=wide)}({arguments})", _ATOM
 
 
