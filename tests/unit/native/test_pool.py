@@ -267,8 +267,13 @@ def test_a_signal_waits_for_the_job() -> None:
         library().run(*arguments)
         timer.join()
 
-    with pytest.raises(KeyboardInterrupt):
-        run_interrupted()
+    # Where the tests were started in the background, SIGINT is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_interrupted()
+    finally:
+        signal.signal(signal.SIGINT, before)
     library().run(*arguments)
 
 
