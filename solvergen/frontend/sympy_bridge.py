@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -256,12 +257,21 @@ def _sign_apart(term: Any) -> tuple[bool, Any]:
     return False, term
 
 
+def _printed(expression: Any) -> str:
+    """SymPy's own text. Raises NotExpressible where a number has more digits than Python prints."""
+    limit = sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0
+    longest = max((max(abs(n.p), n.q) for n in expression.atoms(sympy.Rational)), default=0)
+    if limit and int(longest).bit_length() * math.log10(2) >= limit:
+        raise NotExpressible(f"a number of more than {limit} digits")
+    return str(sympy.sstr(expression, order="none"))
+
+
 def program_sympy(program: Program) -> str:
     """Each equation of ``program`` as SymPy sees it, for people. Ends with a newline."""
     lines = ["# over the reals; what is computed are the equations as written, in their order"]
     for statement in program.statements:
         try:
-            line = f"{statement.target} = {sympy.sstr(algebra(statement.value), order='none')}"
+            line = f"{statement.target} = {_printed(algebra(statement.value))}"
         except NotExpressible as reason:
             lines.append(f"# {statement.source}: not shown ({reason})")
             continue

@@ -269,3 +269,11 @@ def test_nested_functions_take_no_power_of_two(form):
 
 def test_nested_remainders_read_back():
     assert from_sympy(algebra(value("floor(x) % y"))) == value("floor(x) % y")
+
+
+def test_a_number_too_long_to_print_is_left_out_and_said():
+    """Python prints integers of 4,300 digits at most; 7**26184 has 22,128."""
+    rule = spec("g = (7/lr)**-26184*grad", "param = param - lr*g")
+    text = program_sympy(analyse(rule).typed)
+    assert "g = (7/lr)**-26184*grad: not shown (a number of more than 4300 digits)" in text
+    assert "param = " in text
