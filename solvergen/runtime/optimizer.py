@@ -109,7 +109,9 @@ class Optimizer:
                 undo = advance(bound.cohorts, scalars)
                 try:
                     bound.launch()
-                except BaseException:  # also what an observer of the ptx backend may raise, as SystemExit
+                except (Exception, SystemExit):
+                    # Not KeyboardInterrupt, which comes when a launch has returned: then the step is done.
+                    # What an observer of the ptx backend raises comes in the middle.
                     undo()
                     raise
 
