@@ -19,6 +19,13 @@ _seen: tuple[Any, ...] = ()
 _functions: list[int] = []
 
 
+class NothingDone(KeyboardInterrupt):
+    """An interrupt in the middle of a launch that has changed nothing: the step counts as not made.
+
+    Any other KeyboardInterrupt comes when a launch has returned, and finds the step done.
+    """
+
+
 def uninterrupted(work: Callable[[], None]) -> None:
     """Call ``work``. Signals that arrive meanwhile are handled, by the handlers that the program has, when
     it is done: Ctrl-C raises the usual KeyboardInterrupt then, a handler of SIGALRM its TimeoutError.

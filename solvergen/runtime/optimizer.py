@@ -18,7 +18,7 @@ from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.groups import MULTIPLIERS, Group
-from solvergen.runtime.interrupts import uninterrupted
+from solvergen.runtime.interrupts import NothingDone, uninterrupted
 from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.parameters import Parameters, read_parameters
 from solvergen.runtime.plan import Launches
@@ -109,9 +109,9 @@ class Optimizer:
                 undo = advance(bound.cohorts, scalars)
                 try:
                     bound.launch()
-                except (Exception, SystemExit):
-                    # Not KeyboardInterrupt, which comes when a launch has returned: then the step is done.
-                    # What an observer of the ptx backend raises comes in the middle.
+                except (Exception, SystemExit, NothingDone):
+                    # SystemExit is what an observer of the ptx backend may raise. Not every KeyboardInterrupt:
+                    # one that comes when a launch has returned finds the step done.
                     undo()
                     raise
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from solvergen.errors import KernelBuildError, PtxError
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.interrupts import NothingDone
 from solvergen.runtime.ptx.machine.buffers import Buffer, variable_buffers
 from solvergen.runtime.ptx.machine.faults import Shape
 from solvergen.runtime.ptx.machine.launch import LIMIT, Launch, no_source, run
@@ -166,7 +167,10 @@ class PtxDevice:
             watch=watch,
             source=no_source if expected is None else expected.source,
         )
-        run(launch)
+        try:
+            run(launch)
+        except KeyboardInterrupt as interrupt:  # an observer's
+            raise NothingDone(*interrupt.args) from interrupt
 
     def _find(self, address: int, nbytes: int) -> tuple[Allocation, int]:
         for allocation in list(self._allocations.values()):
