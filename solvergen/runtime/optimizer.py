@@ -110,8 +110,8 @@ class Optimizer:
                 try:
                     bound.launch()
                 except (Exception, SystemExit, NothingDone):
-                    # SystemExit is what an observer of the ptx backend may raise. Not every KeyboardInterrupt:
-                    # one that comes when a launch has returned finds the step done.
+                    # SystemExit is what an observer of the ptx backend may raise. Not every
+                    # KeyboardInterrupt: one that comes when a launch has returned finds the step done.
                     undo()
                     raise
 
