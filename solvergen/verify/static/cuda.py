@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from solvergen.errors import KernelBuildError, PtxError, VerificationError
@@ -69,6 +70,12 @@ def traffic_of(definition: Definition, options: Mapping[str, bool], param: str, 
     )
 
 
+def _may_stay(definition: Definition, text: str) -> frozenset[str]:
+    """Buffers that the CUDA text selects as they were loaded, under some condition (adopt's first update)."""
+    buffers = ("param", *definition.array_states)
+    return frozenset(name for name in buffers if re.search(rf"\? {name} :|: {name}[;)]", text))
+
+
 def examine(
     compiler: Nvrtc,
     definition: Definition,
@@ -97,7 +104,7 @@ def examine(
     text = Path(definition.folder, "kernel.cu").read_text(encoding="utf-8")
     defines = update_defines(param, grad, options)
     compiled = _compiled(compiler, text, defines, str(on))
-    traffic = traffic_of(definition, options, param, grad)
+    traffic = replace(traffic_of(definition, options, param, grad), may_stay=_may_stay(definition, text))
     return measure(compiled, text, traffic, on, float64=STORAGE_TYPES[param].compute == "float64")
 
 

@@ -26,6 +26,8 @@ class Traffic:
     itemsizes: Mapping[str, int]
     loads: Mapping[str, int]
     stores: Mapping[str, int]
+    may_stay: frozenset[str] = frozenset()
+    """Buffers whose new value may be the one that was loaded: an iteration may leave out that store."""
 
     @property
     def nbytes(self) -> int:
@@ -138,7 +140,7 @@ def _counted(
             if most > needed and last is not None:
                 times = f"{most:g} times for each element; {needed} {'is' if needed == 1 else 'are'} enough"
                 yield about("traffic", f"{verb} {name} {times}", last.instruction, source)
-            if kind == "st" and least < needed:
+            if kind == "st" and least < needed and name not in traffic.may_stay:
                 message = f"an iteration may end without having written {name}"
                 yield (
                     Finding("traffic", message)

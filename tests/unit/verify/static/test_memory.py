@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from solvergen.verify.static.buffers import accesses
@@ -120,6 +122,11 @@ class TestMainLoop:
     def test_a_store_under_a_condition(self, guard: str) -> None:
         inside = load(0) + load(1, 4) + load(2, 8) + store(0) + store(2, 8, guard=guard)
         assert found(looked_at(inside)) == [("traffic", "an iteration may end without having written m")]
+
+    def test_a_store_of_what_was_loaded_may_be_left_out(self) -> None:
+        inside = load(0) + load(1, 4) + load(2, 8) + store(0) + store(2, 8, guard="@%p1")
+        assert found(looked_at(inside, traffic=replace(TRAFFIC, may_stay=frozenset({"m"})))) == []
+        assert found(looked_at(inside, traffic=replace(TRAFFIC, may_stay=frozenset({"param"})))) != []
 
     def test_a_store_on_one_of_two_paths(self) -> None:
         inside = load(0) + load(1, 4) + load(2, 8) + store(0) + "@%p1 bra AROUND;" + store(2, 8) + "AROUND:"
