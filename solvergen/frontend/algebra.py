@@ -83,10 +83,9 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 def _floor(x: Any) -> Any:
-    # Of a number that is no fraction SymPy would look for more and more digits; nested ones take it two to
-    # the power of their depth, and so do nested tanh.
-    simple = bool(x.free_symbols or x.is_Rational)
-    return sympy.floor(x, evaluate=simple and not x.has(sympy.floor, sympy.Mod))
+    # SymPy would look for whole parts to take out: of a number that is no fraction by more and more digits, of
+    # a sum to a high power by multiplying it out, and nested ones take it two to the power of their depth.
+    return sympy.floor(x, evaluate=bool(x.is_Rational))
 
 
 def _remainder(a: Any, b: Any) -> Any:
@@ -96,8 +95,20 @@ def _remainder(a: Any, b: Any) -> Any:
     return a - _floor(a / b) * b
 
 
+class _Tanh(sympy.tanh):  # type: ignore[misc]
+    """SymPy's, which doesn't multiply out its argument's powers to tell what kind of number it is."""
+
+    def _eval_is_real(self) -> bool | None:
+        return True if self.args[0].is_extended_real else None
+
+    _eval_is_finite = _eval_is_extended_real = _eval_is_real
+
+
+_Tanh.__name__ = "tanh"  # by which SymPy prints it
+
+
 def _tanh(x: Any) -> Any:
-    return sympy.tanh(x, evaluate=not x.has(sympy.tanh))
+    return _Tanh(x, evaluate=not x.has(sympy.tanh))
 
 
 _ALGEBRA_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
