@@ -83,8 +83,8 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 def _floor(x: Any) -> Any:
-    # SymPy would look for whole parts to take out: of a number that is no fraction by more and more digits, of
-    # a sum to a high power by multiplying it out, and nested ones take it two to the power of their depth.
+    # SymPy would look for whole parts to take out: of a number that is no fraction by more and more digits,
+    # of a sum to a high power by multiplying it out, and nested ones take two to the power of their depth.
     return sympy.floor(x, evaluate=bool(x.is_Rational))
 
 
