@@ -27,7 +27,9 @@ def torch_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, 
     Raises BenchmarkError if torch isn't installed, hasn't the class, or refuses the values.
     """
     torch = _imported("torch")
-    cls = _found(counterpart.name)
+    cls = _found(counterpart.name, "torch")
+    if not (isinstance(cls, type) and issubclass(cls, torch.optim.Optimizer)):
+        raise BenchmarkError(f"{counterpart.name} is no optimizer of torch's")
     arguments = arguments_for(counterpart, values, cls)
     torch.set_num_threads(threads)
     params = [torch.nn.Parameter(_torch_tensor(torch, array)) for array in draw()]
@@ -62,7 +64,9 @@ def optax_peer(counterpart: Counterpart, values: Mapping[str, Any], draw: Draw, 
     BenchmarkError if optax isn't installed, or refuses the values.
     """
     optax, jax = _imported("optax"), _imported("jax")
-    make = _found(counterpart.name)
+    make = _found(counterpart.name, "optax")
+    if not callable(make):
+        raise BenchmarkError(f"{counterpart.name} can't be called")
     try:
         rule = make(**arguments_for(counterpart, values, make))
     except (TypeError, ValueError) as problem:
@@ -133,9 +137,11 @@ def _imported(name: str) -> Any:
         raise BenchmarkError(f"{name} isn't installed ({problem})") from problem
 
 
-def _found(path: str) -> Any:
-    """The object that a dotted path names."""
+def _found(path: str, library: str) -> Any:
+    """The object of ``library`` that a dotted path names. A spec can't have anything else imported."""
     module, _, name = path.rpartition(".")
+    if module.partition(".")[0] != library:
+        raise BenchmarkError(f"{path} is not part of {library}")
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as problem:

@@ -78,3 +78,15 @@ def test_optax_steps_in_the_type_that_is_timed(dtype):
     finally:
         jax.config.update("jax_enable_x64", before)
     assert peer.name == "optax sgd, jitted"
+
+
+def test_a_spec_has_nothing_imported_and_called_but_optimizers_of_the_library():
+    pytest.importorskip("torch", reason="torch isn't installed")
+    values, draw = {"status": 7.0}, lambda: [np.zeros(3, np.float32)]
+    with pytest.raises(BenchmarkError, match=r"os\._exit is not part of torch"):
+        torch_peer(Counterpart("torch", "os._exit"), values, draw, 1)
+    with pytest.raises(BenchmarkError, match=r"torch\.load is no optimizer of torch's"):
+        torch_peer(Counterpart("torch", "torch.load"), values, draw, 1)
+    pytest.importorskip("optax", reason="optax isn't installed")
+    with pytest.raises(BenchmarkError, match=r"os\._exit is not part of optax"):
+        optax_peer(Counterpart("optax", "os._exit"), values, draw, 1)
