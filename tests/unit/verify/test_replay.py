@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvergen.cli.app import run as run_command
-from solvergen.errors import AgreementError, ReplayError
+from solvergen.errors import AgreementError, ReplayError, VerificationError
 from solvergen.runtime.backends.numpy import NumpyBackend
 from solvergen.verify import (
     Disagreement,
@@ -533,3 +533,12 @@ def test_wrong_usage_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run_command(["verify", "--replay", ""]) == 2
     assert run_command(["verify", "--replay", str(tmp_path / "none.json")]) == 1
     assert "No such file" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_path_and_a_class_that_is_no_optimizer(
+    finding: Disagreement, replays: Path
+) -> None:
+    with pytest.raises(ReplayError, match="no replay file could be written to"):
+        write_replay(finding, "a\x00b")
+    with pytest.raises(VerificationError, match="replay needs the class of a generated optimizer, not 3"):
+        replay(write_replay(finding, replays), 3)  # type: ignore[arg-type]
