@@ -344,7 +344,10 @@ def test_the_commented_out_parts_of_the_new_spec_are_valid_too(
 ) -> None:
     run(["new", "full"])
     path = here / "specs" / "full.yaml"
-    optional = ("# description:", "# references:", "#   - {title", "# constraints:", "#   - {that")
+    sections = [
+        f"# {s}:" for s in ("description", "references", "conventions", "counterparts", "constraints")
+    ]
+    optional = (*sections, "#   - ")
     lines = []
     for line in path.read_text().splitlines():
         lines.append(line[2:] if line.startswith(optional) else line)
@@ -354,6 +357,22 @@ def test_the_commented_out_parts_of_the_new_spec_are_valid_too(
     path.write_text("\n".join(lines) + "\n")
     capsys.readouterr()
     assert said(capsys, "check", "specs/full.yaml") == (0, "", "")
+
+
+# pages for people
+
+
+def test_list_as_a_page_and_a_spec_in_words(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = said(capsys, "list", "--markdown")
+    assert (code, err) == (0, "")
+    assert out.startswith("# The optimizers\n")
+    assert "\n## plain\n" in out
+    code, out, err = said(capsys, "list", "--markdown", "--json")
+    assert code == 2
+    assert "exclude each other" in out + err
+    code, out, err = said(capsys, "show", "plain", "--stage", "doc")
+    assert (code, err) == (0, "")
+    assert "\nArgs:\n" in out
 
 
 # schema
