@@ -51,7 +51,7 @@ class AdamW(Optimizer):
 
     Conventions:
         - Weight decay is decoupled, and multiplied by the learning rate, as in torch, Keras and optax; in
-          the paper only the schedule multiplies it, so that its decay is lr*weight_decay here.
+          the paper only the schedule multiplies it, so that what it calls lambda is lr*weight_decay here.
         - Decay reads the parameter of before this update, and is subtracted together with the step; torch
           multiplies the parameter by 1 - lr*weight_decay first, which is the same but for rounding.
         - Epsilon is added to the root after its bias correction (Keras adds it before).
