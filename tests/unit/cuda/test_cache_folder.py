@@ -26,6 +26,8 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(cache_folder, "_warned", set())
+    # What another test's process-wide stand-in holds isn't this test's.
+    monkeypatch.setattr(cache_folder, "_private", {})
 
 
 def test_the_variables_are_asked_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
