@@ -198,7 +198,6 @@ class _Printer:
         )
         return rf"{function}\left({', '.join(texts)}\right)", _ATOM
 
-
     def reduction(self, node: Reduce) -> str:
         """A norm, a product or a sum; with what it ranges over, if that is all tensors."""
         texts = [self.text(arg)[0] for arg in node.args]

@@ -66,7 +66,7 @@ Statement = Assign
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """At the end ``buffer`` (or scalar or shared state) holds the definition ``name``, where ``guard`` holds."""
+    """At the end ``buffer`` (or state of one number) holds the definition ``name``, where ``guard`` holds."""
 
     buffer: str
     name: str

@@ -50,6 +50,13 @@ class Pass:
     reason: str
     reductions: tuple[Reduction, ...] = ()
 
+    def activity(self, options: tuple[str, ...]) -> Guard:
+        """The settings of ``options`` under which it has anything to do."""
+        guard = Guard.never(options)
+        for part in (*self.stores, *self.reductions):
+            guard = guard | part.guard
+        return guard
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -64,6 +71,13 @@ class Stage:
     number: int
     body: tuple[Assign, ...]
     results: tuple[Result, ...] = ()
+
+    def activity(self, options: tuple[str, ...]) -> Guard:
+        """The settings of ``options`` under which it has anything to do."""
+        guard = Guard.never(options)
+        for part in (*self.body, *self.results):
+            guard = guard | part.guard
+        return guard
 
 
 @dataclass(frozen=True, slots=True)

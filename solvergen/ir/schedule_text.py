@@ -25,7 +25,10 @@ def schedule_text(schedule: Schedule) -> str:
     stages = {stage.number: stage for stage in schedule.stages}
     for number in range(len(schedule.passes) + 1):
         if number in stages:
-            lines += ["", f"stage {number}, {_place(number, len(schedule.passes))}, in float64 for each tensor"]
+            lines += [
+                "",
+                f"stage {number}, {_place(number, len(schedule.passes))}, in float64 for each tensor",
+            ]
             lines += _statements(stages[number].body)
             lines += [f"  keep  {_result(result)}" for result in stages[number].results]
         if number < len(schedule.passes):

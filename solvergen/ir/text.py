@@ -9,7 +9,19 @@ from __future__ import annotations
 
 import math
 
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Reduce, Round, Stored, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Round,
+    Stored,
+    Unary,
+)
 from solvergen.ir.program import Assign, Program, Symbol
 from solvergen.ir.reductions import ALL
 

@@ -131,22 +131,12 @@ def _cost(rule: Rule, planned: Sequence[Pass]) -> tuple[int, int]:
     for sweep in planned:
         guards = [load.guard for load in sweep.loads] + [store.guard for store in sweep.stores]
         moved += sum(_settings(guard & rule.allowed) for guard in guards)
-        active += _settings(activity(sweep, rule.options) & rule.allowed)
+        active += _settings(sweep.activity(rule.options) & rule.allowed)
     return moved, active
 
 
 def _settings(guard: Guard) -> int:
     return guard.table.bit_count()
-
-
-def activity(sweep: Pass, options: tuple[str, ...]) -> Guard:
-    """The settings under which a sweep has anything to do."""
-    guard = Guard.never(options)
-    for store in sweep.stores:
-        guard = guard | store.guard
-    for reduction in sweep.reductions:
-        guard = guard | reduction.guard
-    return guard
 
 
 def _sweeps(rule: Rule, placing: Placing, stored: tuple[int, ...], last: int) -> list[Pass] | None:
@@ -166,9 +156,7 @@ def _sweeps(rule: Rule, placing: Placing, stored: tuple[int, ...], last: int) ->
 def _reduction(statement: Assign) -> Reduction:
     assert isinstance(statement.value, Reduce)
     args = tuple(arg for arg in statement.value.args if isinstance(arg, Name))
-    return Reduction(
-        statement.target, statement.value.kind, args, statement.value.over_all, statement.guard
-    )
+    return Reduction(statement.target, statement.value.kind, args, statement.value.over_all, statement.guard)
 
 
 def _reason(before: Sequence[Pass], last: int) -> str:

@@ -83,7 +83,5 @@ def _stages(
         bodies.setdefault(last, [])
         crosses(result.name, last, result.guard)
     return tuple(
-        Stage(number, tuple(bodies[number]), results if number == last else ())
-        for number in sorted(bodies)
+        Stage(number, tuple(bodies[number]), results if number == last else ()) for number in sorted(bodies)
     )
-

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from solvergen.ir.describe import describe
+from solvergen.ir.fresh import FreshNames
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Call, Compare, Expression, Name, Number, Reduce, Round, names_in, walk
 from solvergen.ir.program import Assign, Program, Role
 from solvergen.ir.types import ELEMENT_BOOL, ELEMENT_REAL, SCALAR_BOOL, SCALAR_REAL
-from solvergen.passes.describe import describe
-from solvergen.passes.rewrite import FreshNames
 
 
 @dataclass
@@ -69,7 +69,9 @@ def _on_the_device(program: Program) -> tuple[set[str], tuple[str, ...]]:
 
 
 def _hangs_on(e: Expression, device: set[str]) -> bool:
-    return any(isinstance(node, Reduce) or (isinstance(node, Name) and node.name in device) for node in walk(e))
+    return any(
+        isinstance(node, Reduce) or (isinstance(node, Name) and node.name in device) for node in walk(e)
+    )
 
 
 class _Worker:
@@ -120,10 +122,16 @@ class _Worker:
         """
         if isinstance(e, Reduce):
             reduction = replace(e, args=tuple(self._argument(arg, guard) for arg in e.args))
-            return reduction if named else Name(self._lift(reduction, guard, describe(e, e.kind)), type=e.type)
+            return (
+                reduction if named else Name(self._lift(reduction, guard, describe(e, e.kind)), type=e.type)
+            )
         if _hangs_on(e, self.parts.device):
             return self._over_operands(e, lambda operand: self._device(operand, guard))
-        if isinstance(e, Number) or (isinstance(e, Name) and e.name in self.options) or self._is_of_options(e):
+        if (
+            isinstance(e, Number)
+            or (isinstance(e, Name) and e.name in self.options)
+            or self._is_of_options(e)
+        ):
             return e
         if e.type is not None and e.type.is_bool:
             flag = self._of_host(_flag(e), guard, _flag_name(e))
