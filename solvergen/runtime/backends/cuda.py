@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavail
 from solvergen.runtime.cuda.kernels import Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
 from solvergen.runtime.cuda.tables import WORD, state_offset
-from solvergen.runtime.definition import Initial
+from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
 
 if TYPE_CHECKING:
@@ -103,6 +103,10 @@ class CudaBackend:
             with np.errstate(all="ignore"):
                 _fill(home, state, np.array([init], dtype))
         return state
+
+    def workspace(self, definition: Definition, params: Sequence[cupy.ndarray]) -> NoReturn:
+        """There is none yet."""
+        raise BackendUnavailable(f"{definition.name} has reductions, which the backend 'cuda' can't do yet")
 
     def upload(self, host: HostArray) -> cupy.ndarray:
         """A copy on GPU 0, C-contiguous, that begins at a word. Waits for the current stream."""
