@@ -47,7 +47,7 @@ OPTIMIZER_ATTRIBUTES = (
     "backend", "check", "constraints", "decay_mult", "definition", "effective", "from_config", "get_config",
     "given_options", "group", "groups", "hyperparameters", "load", "load_state_dict", "lr_mult",
     "multipliers", "name", "names", "nonfinite", "options", "param", "params", "restore", "save", "set",
-    "state", "state_dict", "step", "steps", "t", "zero_grad",
+    "shared", "state", "state_dict", "step", "steps", "t", "zero_grad",
 )  # fmt: skip
 """Attributes of an optimizer and keys of its groups, beside which hyperparameters and options live."""
 
