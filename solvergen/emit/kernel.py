@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from solvergen.emit.body import OPTION_MACRO, body_lines, macro_condition
@@ -51,7 +51,8 @@ class PassContext:
     """One sweep over the elements.
 
     ``suffix`` ends the names of its functions: empty for the only pass of an elementwise rule, ``_0``
-    and so on for those of others. ``values`` are read from what stages have computed.
+    and so on for those of others. ``values`` are read from what stages have computed. ``first`` is the
+    buffer whose place in a cache line decides how rows are cut.
     """
 
     number: int
@@ -61,6 +62,7 @@ class PassContext:
     scalars: tuple[ScalarContext, ...]
     values: tuple[ScalarContext, ...]
     buffers: tuple[BufferContext, ...]
+    first: BufferContext
     body: tuple[str, ...]
     reductions: tuple[ReductionContext, ...]
 
@@ -170,9 +172,16 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
             if column.name in read
         ),
         buffers=tuple(buffers),
+        first=_first(buffers),
         body=tuple(body),
         reductions=reduction_contexts(sweep.reductions, names),
     )
+
+
+def _first(buffers: Sequence[BufferContext]) -> BufferContext:
+    """The first that is there under all options and that the pass works on, if there is one."""
+    used = [b for b in buffers if b.loaded or b.stored]
+    return next((b for b in used if b.guard is None), buffers[0])
 
 
 def _names(unit: Unit) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ _TERMS = {
     "norm2": "(double){0} * (double){0}",
     "norm1": "sg_abs64((double){0})",
     "max_abs": "sg_abs64((double){0})",
-    "count_nonzero": "{0} != (sg_real)0.0 ? 1.0 : 0.0",
+    "count_nonzero": "(double)({0} != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0)",
 }
 _FINISHED = {"mean": "{total} / {size}", "norm2": "sg_sqrt64({total})"}
 
