@@ -1,5 +1,5 @@
-"""Four rules with reductions, as ``solvergen build`` would write their host programs and references. They have
-no kernels: what runs them is the NumPy backend.
+"""Four rules with reductions, as ``solvergen build`` would write their host programs and references. They
+have no kernels: what runs them is the NumPy backend.
 
 ``Lamb``: norms of a tensor; an option without which there are none.
 ``ClippedSGD``: reductions over all tensors, two of them, each under an option of its own.
