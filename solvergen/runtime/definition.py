@@ -107,10 +107,10 @@ class Definition:
     The fields from ``device_states`` on are of *staged* rules: those that have reductions, or state that
     depends on some. An update of these is several passes over the elements, pass 0, 1, ..., and scalar work
     between: stage k before pass k, and one more after the last. ``device_states`` are the scalar states that
-    stages compute, which live beside the tensors; the host never waits for them. ``wide`` names the columns of
-    the table of float64 scalars that stages read, ``n_values`` counts the scalars that they compute for
-    passes and later stages, ``stages`` has the numbers of those that exist. ``active_passes(**options)`` and
-    ``active_stages(**options)`` say which are run. Of staged rules
+    stages compute; like shared states they live beside the tensors, and the host never waits for them.
+    ``wide`` names the columns of the table of float64 scalars that stages read, ``n_values`` counts the
+    scalars that they compute for passes and later stages, ``stages`` has the numbers of those that exist.
+    ``active_passes(**options)`` and ``active_stages(**options)`` say which are run. Of staged rules
 
     ``scalars`` returns a row of ``table``, a row of ``wide``, and the new scalar states (those on the host).
     ``update`` gets whole tensors, flat. Scalar states come and go in the order of the spec, wherever they

@@ -31,7 +31,8 @@ BLOCK = 32 * CHUNK_TERMS
 
 
 def _wide(x: HostArray) -> HostArray:
-    return x.astype(np.float64, copy=False)
+    wide: HostArray = x.astype(np.float64, copy=False)
+    return wide
 
 
 def _product(x: HostArray, y: HostArray) -> HostArray:
@@ -40,7 +41,9 @@ def _product(x: HostArray, y: HostArray) -> HostArray:
 
 
 def _square(x: HostArray) -> HostArray:
-    return _product(x, x)
+    wide = _wide(x)
+    result: HostArray = wide * wide
+    return result
 
 
 def _magnitude(x: HostArray) -> HostArray:
@@ -49,7 +52,8 @@ def _magnitude(x: HostArray) -> HostArray:
 
 
 def _is_nonzero(x: HostArray) -> HostArray:
-    return (x != 0).astype(np.float64)
+    result: HostArray = (x != 0).astype(np.float64)
+    return result
 
 
 TERMS: dict[ReductionKind, Callable[..., HostArray]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from solvergen.runtime.definition import Definition
 from solvergen.runtime.reductions import total_of_terms
 
 if TYPE_CHECKING:
-    from solvergen.runtime.backends.base import StagedLauncher, Step
+    from solvergen.runtime.backends.base import KernelLauncher, StagedLauncher, Step
 
 
 class KernelWorkspace(ABC):
@@ -52,11 +52,11 @@ class KernelWorkspace(ABC):
 
     def run(self, launches: Sequence[tuple[StagedLauncher, Step]]) -> None:
         """See ``Workspace``."""
-        launchers = [launcher for launcher, _ in launches]
+        launchers = [cast("KernelLauncher", launcher) for launcher, _ in launches]
         passes = self._definition.passes
         first = launches[0][1]
         self.begin(first.total_size, first.leader)
-        for launcher, step in launches:
+        for launcher, (_, step) in zip(launchers, launches, strict=True):
             launcher.begin(step)
         for number, one in enumerate((*passes, None)):
             for launcher in launchers:

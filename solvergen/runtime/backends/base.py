@@ -109,12 +109,16 @@ class Launcher(BoundLauncher, Protocol):
 
 
 class StagedLauncher(BoundLauncher, Protocol):
-    """A launch of a staged rule (``Definition.is_staged``). Its workspace says when to run what."""
+    """A launch of a staged rule (``Definition.is_staged``). Its backend's workspace runs it."""
 
     @property
     def plan(self) -> LaunchPlan:
         """What it was prepared for."""
         ...
+
+
+class KernelLauncher(StagedLauncher, Protocol):
+    """What ``KernelWorkspace`` runs: a launch of kernels."""
 
     def begin(self, step: Step) -> None:
         """Take over the step's tables, which the calls that follow read. Runs nothing."""
@@ -144,7 +148,7 @@ class Workspace(Protocol):
         ...
 
     def run(self, launches: Sequence[tuple[StagedLauncher, Step]]) -> None:
-        """Make a step of these launches, at least one.
+        """Make a step of these launches, at least one, prepared by the workspace's own backend.
 
         Shared states take their new values at the very end: should anything be raised, they are as before.
         """
