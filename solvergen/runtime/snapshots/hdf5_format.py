@@ -26,7 +26,7 @@ from solvergen.runtime.snapshots.arrays import (
     from_little_endian,
 )
 from solvergen.runtime.snapshots.container import Arrays
-from solvergen.runtime.snapshots.document import FORMAT, refuse_newer
+from solvergen.runtime.snapshots.document import refuse_newer
 from solvergen.runtime.snapshots.sink import Sink
 
 NAME = "HDF5"
@@ -287,7 +287,7 @@ def _verify(file: BinaryIO, size: int) -> int:
     refuse_newer(version)
     if int(seal[2]) != size:
         raise SnapshotError(f"cut short or damaged: {size} bytes, the seal says {int(seal[2])}")
-    if not 1 <= version <= FORMAT or _seal(version, size, _digest(file)) != found:
+    if _seal(version, size, _digest(file)) != found:
         raise SnapshotError("the content does not match the seal's checksum: the file is damaged")
     return version
 

@@ -95,6 +95,7 @@ def test_the_state_dict_is_a_copy(rng):
     opt.step([np.ones(3)])
     assert opt.shared["d"] == 0.01
     assert "shared" not in NovoGrad([np.ones(3)]).state_dict()
+    assert list(NovoGrad([np.ones(3)]).state_dict()["tensors"]["0"]["scalars"]) == ["v", "mu_product", "last"]
     assert NovoGrad([np.ones(3)]).state_dict()["tensors"]["0"]["scalars"] == {
         "v": 0.0,
         "mu_product": 1.0,
