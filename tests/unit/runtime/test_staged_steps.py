@@ -459,8 +459,8 @@ def test_states_that_do_not_exist_are_none():
 
 @pytest.mark.parametrize("count", [300, 4100])
 def test_many_tensors_over_all(rng, count):
-    # Where they add up in another order, some of these norms have other bits. From 4,097 on, the totals of the
-    # tensors are reduced twice.
+    # Added up in another order, some of these norms have other bits. From 4,097 tensors on, their totals are
+    # reduced twice.
     params = [np.zeros(1) for _ in range(count)]
     opt = ClippedSGD(params, lr=1.0)
     for _ in range(3):
