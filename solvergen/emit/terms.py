@@ -26,7 +26,8 @@ class ReductionContext:
     """A reduction of a pass. ``column`` is its place among those of the pass.
 
     ``term`` is what an element contributes, in double; ``larger``: the larger of two terms is kept, else
-    they are added.
+    they are added. ``kind`` and ``operands`` say the same for targets that form terms in functions of
+    their own: the reduction's name in the language, and the elements that it is of.
     """
 
     column: int
@@ -34,6 +35,8 @@ class ReductionContext:
     guard: str | None
     term: str
     larger: bool
+    kind: str
+    operands: tuple[str, ...]
 
 
 def reduction_contexts(
@@ -47,6 +50,8 @@ def reduction_contexts(
             guard=macro_condition(reduction.guard),
             term=_TERMS[reduction.kind].format(*(names[arg.name] for arg in reduction.args)),
             larger=REDUCTIONS[reduction.kind].largest,
+            kind=reduction.kind,
+            operands=tuple(names[arg.name] for arg in reduction.args),
         )
         for column, reduction in enumerate(reductions)
     )
