@@ -78,8 +78,6 @@ def reduction_over_all(kind: str, totals: Sequence[float], size: int) -> float:
     return finish(kind, by_loops(totals, larger if kind == "max_abs" else add), size)
 
 
-def total_of_positions(
-    totals: Sequence[float], combine: Callable[[float, float], float] = add
-) -> float:
+def total_of_positions(totals: Sequence[float], combine: Callable[[float, float], float] = add) -> float:
     """The total over all tensors: of one tensor it is that tensor's."""
     return totals[0] if len(totals) == 1 else by_loops(totals, combine)
