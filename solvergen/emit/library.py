@@ -71,7 +71,8 @@ _FLOAT_BITS = {
 _POWER_OF_SCALARS = (
     "SG_FUNCTION double sg_ipow64(double x, double n) {",
     "    if (n - n != 0.0) { /* as pow of IEEE 754 */",
-    "        const double limit = (sg_abs64(x) > 1.0) == (n > 0.0) ? sg_from_bits(0x7ff0000000000000ull) : 0.0;",
+    "        const int grows = (sg_abs64(x) > 1.0) == (n > 0.0);",
+    "        const double limit = grows ? sg_from_bits(0x7ff0000000000000ull) : 0.0;",
     "        const int none = x != x || n != n;",
     "        const double other = none ? sg_from_bits(0x7ff8000000000000ull) : limit;",
     "        return x == 1.0 || (x == -1.0 && n == n) ? 1.0 : other;",

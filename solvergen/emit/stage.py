@@ -113,5 +113,3 @@ def _stage_context(schedule: Schedule, stage: Stage, printer: CPrinter, file: st
         tuple(body),
         tuple(outputs),
     )
-
-

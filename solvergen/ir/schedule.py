@@ -3,6 +3,7 @@ stages of scalar work between them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solvergen.ir.guards import Guard
@@ -52,10 +53,7 @@ class Pass:
 
     def activity(self, options: tuple[str, ...]) -> Guard:
         """The settings of ``options`` under which it has anything to do."""
-        guard = Guard.never(options)
-        for part in (*self.stores, *self.reductions):
-            guard = guard | part.guard
-        return guard
+        return _union(options, [s.guard for s in self.stores] + [r.guard for r in self.reductions])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +72,7 @@ class Stage:
 
     def activity(self, options: tuple[str, ...]) -> Guard:
         """The settings of ``options`` under which it has anything to do."""
-        guard = Guard.never(options)
-        for part in (*self.body, *self.results):
-            guard = guard | part.guard
-        return guard
+        return _union(options, [s.guard for s in self.body] + [r.guard for r in self.results])
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +114,10 @@ class Schedule:
     def is_staged(self) -> bool:
         """Is there more to it than one sweep over memory?"""
         return bool(self.stages) or len(self.passes) > 1 or bool(self.reductions)
+
+
+def _union(options: tuple[str, ...], guards: Sequence[Guard]) -> Guard:
+    result = Guard.never(options)
+    for guard in guards:
+        result = result | guard
+    return result

@@ -12,62 +12,11 @@ import pytest
 from solvergen.runtime import reference_math
 from solvergen.runtime.reductions import finished, total_of, total_of_terms
 from tests.support.bits import assert_same_bits
+from tests.support.reductions import KINDS, add, by_loops, larger, reduction, terms_of
 
 SIZES = [0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 3 * 4096 + 5]
-KINDS = ["sum", "mean", "dot", "norm1", "norm2", "max_abs", "count_nonzero"]
 FUNCTIONS = {kind: getattr(reference_math, "sum_of" if kind == "sum" else kind) for kind in KINDS}
 LARGE = 4096 * 4096 + 1
-
-
-def add(a, b):
-    return a + b
-
-
-def larger(a, b):
-    return a if a > b or a != a else b
-
-
-def by_loops(terms, combine):
-    """The total of a list of floats. One chunk's total isn't reduced again; no terms give 0."""
-    if not terms:
-        return 0.0
-    while True:
-        totals = []
-        for start in range(0, len(terms), 4096):
-            lanes = [0.0] * 256
-            for i, term in enumerate(terms[start : start + 4096]):
-                lanes[i % 256] = combine(lanes[i % 256], term)
-            s = 128
-            while s:
-                for i in range(s):
-                    lanes[i] = combine(lanes[i], lanes[i + s])
-                s //= 2
-            totals.append(lanes[0])
-        if len(totals) == 1:
-            return totals[0]
-        terms = totals
-
-
-def terms_of(kind, x, y):
-    return {
-        "sum": lambda: x,
-        "mean": lambda: x,
-        "dot": lambda: [a * b for a, b in zip(x, y, strict=True)],
-        "norm1": lambda: [abs(a) for a in x],
-        "norm2": lambda: [a * a for a in x],
-        "max_abs": lambda: [abs(a) for a in x],
-        "count_nonzero": lambda: [1.0 if a != 0 else 0.0 for a in x],
-    }[kind]()
-
-
-def expected(kind, x, y):
-    """The function's value, of lists of floats."""
-    total = by_loops(terms_of(kind, x, y), larger if kind == "max_abs" else add)
-    if kind == "norm2":
-        return math.sqrt(total)
-    if kind == "mean":
-        return total / len(x) if x else math.nan
-    return total
 
 
 def elements(size, dtype, seed=0):
@@ -88,7 +37,7 @@ def test_the_order_is_the_defined_one(kind, size, dtype):
         warnings.simplefilter("error")
         found = FUNCTIONS[kind](*arguments)
     assert type(found) is float
-    assert_same_bits(np.float64(found), np.float64(expected(kind, x.tolist(), y.tolist())))
+    assert_same_bits(np.float64(found), np.float64(reduction(kind, x.tolist(), y.tolist())))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -132,7 +81,7 @@ def test_special_values(kind, at, special):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = FUNCTIONS[kind](x)
-    assert_same_bits(np.float64(found), np.float64(expected(kind, x.tolist(), [])))
+    assert_same_bits(np.float64(found), np.float64(reduction(kind, x.tolist())))
 
 
 def test_infinities_of_both_signs_and_overflow():
