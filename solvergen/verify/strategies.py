@@ -15,6 +15,7 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.groups import MULTIPLIERS as GROUP_MULTIPLIERS
+from solvergen.verify.direct import Followed, effective_of, is_applied
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
@@ -31,6 +32,9 @@ MULTIPLIERS = (1.0, 0.0, 0.5, 2.0, 0.1, 10.0)
 STARTS = (0, 1, 9, 2**24 - 1, 2**24, 2**31 - 1, 2**53 - 8)
 """Counts of updates before the first step, with those at which a float32 or an int32 would lose count."""
 
+FLOAT64 = 4
+"""How many times as likely as any other mix of types float64 is: nothing else shows that scalars are kept and
+computed in float64."""
 
 LATE = 1000
 """Counts beyond it are late: what decays at a usual rate is gone."""
@@ -106,7 +110,7 @@ def _tensors(
     groups = len(states)
     count = draw(st.integers(groups, max(groups, limits.tensors)))
     # Mostly one mix of types for all: each further one is a kernel more to compile.
-    pair = st.sampled_from((*pairs, *(p for p in pairs if p == ("float64", "float64"))))
+    pair = st.sampled_from([p for p in pairs for _ in range(FLOAT64 if p == ("float64", "float64") else 1)])
     mixes = [draw(pair)]
     if _one_in(draw, 5):
         mixes.append(draw(pair))
@@ -166,11 +170,25 @@ def _opposed(
     every product."""
     rng = np.random.default_rng(draw(SEEDS))
     shape = beside[0].shape
+    # Running means, h*m + (1 - h)*grad, are what rules mostly have: every second multiple is theirs.
+    means = [f for h in hyperparameters.values() if 0 < h < 1 for f in factors({"": h})[-2:]]
     multiples = rng.choice(np.array(factors(hyperparameters)), shape) * rng.choice((-1.0, -1.0, 1.0), shape)
+    if means:
+        multiples = np.where(rng.integers(0, 2, shape) == 1, -rng.choice(np.array(means), shape), multiples)
     with np.errstate(all="ignore"):
         numbers = np.choose(rng.integers(0, len(beside), shape), [b.astype(np.float64) for b in beside])
         opposed: HostArray = np.asarray(multiples * numbers).astype(numpy_dtype(dtype))
     return opposed
+
+
+def _effective(
+    definition: Definition, groups: Sequence[Group], hyperparameters: Sequence[Mapping[str, float]]
+) -> list[dict[str, float]]:
+    """For each group, its hyperparameters as updates see them."""
+    return [
+        effective_of(definition, values, group.multipliers)
+        for group, values in zip(groups, hyperparameters, strict=True)
+    ]
 
 
 @st.composite
@@ -189,6 +207,10 @@ def examples(
         for group, hyperparameters in zip(groups, current, strict=True)
     ]
     tensors, types = draw(_tensors(limits, [_states(space.definition, o) for o in options], pairs))
+    # The rule is followed on the way, so that gradients can oppose what stands beside them by then.
+    effective = _effective(space.definition, groups, current)
+    followed = [Followed(space.definition, options[t.group], effective[t.group], t, start) for t in tensors]
+    nonfinite = draw(_POLICIES)
     steps: list[Step] = []
     lengths = [n for n in (1, 2, 2, 3, 3, 4, *range(5, limits.steps + 1)) if n <= limits.steps]
     for number in range(draw(st.sampled_from(lengths))):
@@ -197,8 +219,9 @@ def examples(
                 draw(hyperparameters_near(space, group.options, now, group.multipliers, fixed, late))
                 for group, now, fixed in zip(groups, current, options, strict=True)
             ]
+        effective = _effective(space.definition, groups, current)
         gradients: list[HostArray | None] = []
-        for index, (tensor, dtype) in enumerate(zip(tensors, types, strict=True)):
+        for index, (tensor, now, dtype) in enumerate(zip(tensors, followed, types, strict=True)):
             if _one_in(draw, 6):
                 gradients.append(None)
                 continue
@@ -207,16 +230,21 @@ def examples(
                 dtype = draw(st.sampled_from(others))  # gradients may change their type from step to step
             if _one_in(draw, 3):
                 before = [step.gradients[index] for step in steps[-1:]]
-                beside = [tensor.param, *tensor.arrays.values(), *(g for g in before if g is not None)]
-                gradients.append(draw(_opposed(dtype, beside, current[tensor.group])))
+                beside = [b for b in (now.param, *now.arrays.values(), *before) if b is not None]
+                gradients.append(draw(_opposed(dtype, beside, effective[tensor.group])))
             else:
                 gradients.append(draw(arrays(dtype, tensor.shape)))
         steps.append(Step(tuple(gradients), draw(_OFFSETS), tuple(current)))
+        with np.errstate(all="ignore"):
+            if is_applied(nonfinite, (g for g in gradients if g is not None)):
+                for tensor, now, gradient in zip(tensors, followed, gradients, strict=True):
+                    if gradient is not None:
+                        now.step(gradient, effective[tensor.group])
     return Example(
         groups=groups,
         tensors=tensors,
         steps=tuple(steps),
         start=start,
-        nonfinite=draw(_POLICIES),
+        nonfinite=nonfinite,
         reuse=_one_in(draw, 2),
     )
