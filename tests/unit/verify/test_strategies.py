@@ -225,6 +225,7 @@ def test_gradients_that_cancel_what_stands_beside_them(runs: list[Example]) -> N
                         found.add(("param", factor))
     assert len(found) > 10
     assert factors({"lr": 0.25, "momentum": 0.0}) == (1.0, 0.25, 4.0, 1 / 3, 3.0)
+    assert factors({"beta1": 0.5, "beta2": 0.75}) == (1.0, 0.5, 2.0, 0.75, 4 / 3, 1.0, 1.0, 3.0, 1 / 3)
     assert factors({"lr": 1e-300, "power": -2.0}) == (1.0, -2.0, -0.5)
 
 
