@@ -14,7 +14,7 @@ import numpy as np
 from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
+from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of, may_be_written
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype, rounding
 
 BLOCK = 1 << 14
@@ -38,6 +38,7 @@ class NumpyLauncher:
     def __init__(self, plan: LaunchPlan) -> None:
         definition = plan.definition
         self._update = definition.update
+        self._plan = plan
         self._grad_dtype = numpy_dtype(plan.grad_dtype)
         self._shapes = [tensor.shape for tensor in plan.tensors]
         self._tensors = [_flat(tensor) for tensor in plan.tensors]
@@ -53,7 +54,7 @@ class NumpyLauncher:
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Remember the gradients if each is just what the plan expects."""
-        if len(gradients) != len(self._shapes):
+        if len(gradients) != len(self._shapes) or not may_be_written(self._plan):
             return False
         bound: list[HostArray] = []
         for shape, gradient in zip(self._shapes, gradients, strict=True):

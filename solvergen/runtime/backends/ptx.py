@@ -7,6 +7,7 @@ launcher with the same tables; only the device is a program. See docs/ptx.md.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ import numpy as np
 from solvergen.errors import BackendUnavailable, OptimizerError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
+from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of, may_be_written
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
@@ -101,6 +102,10 @@ class PtxLauncher(CudaLauncher):
                 if array is not None:
                     owned.append(_buffer(f"state {state} of {tensor.name!r}", array))
         self._arrays = owned
+
+    def bind(self, gradients: Sequence[object]) -> bool:
+        """See ``Launcher``."""
+        return may_be_written(self._plan) and super().bind(gradients)
 
     def launch(self, table: HostArray, rows: HostArray) -> None:
         """See ``Launcher``. Raises KernelFault."""
