@@ -16,7 +16,7 @@ from solvergen.verify.collect import Optimizers
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.machines import NAMES, machine
 from solvergen.verify.processes import in_processes
-from solvergen.verify.replay_file import write_replay
+from solvergen.verify.replaying.file import write_replay
 from solvergen.verify.report import Report, Row
 from solvergen.verify.rows import rows_of
 from solvergen.verify.workers import Task

@@ -247,9 +247,9 @@ def examples(
                 dtype = draw(st.sampled_from(others))  # gradients may change their type from step to step
             if _one_in(draw, 3):
                 before = [step.gradients[index] for step in steps[-1:]]
-                others = [now.param, *(g for g in before if g is not None)]
+                beside = [now.param, *(g for g in before if g is not None)]
                 states = [state for state in now.arrays.values() if state is not None]
-                gradients.append(draw(_opposed(dtype, states, others, effective[tensor.group])))
+                gradients.append(draw(_opposed(dtype, states, beside, effective[tensor.group])))
             else:
                 gradients.append(draw(arrays(dtype, tensor.shape)))
         steps.append(Step(tuple(gradients), draw(_OFFSETS), tuple(current)))
