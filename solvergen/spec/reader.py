@@ -24,7 +24,17 @@ SUFFIXES = (".yaml", ".yml")
 _USABLE_DESPITE = frozenset({"SG013", "SG015", "SG024", "SG025"})
 """Findings about numbers: the equations can still be looked at, and complained about, as well."""
 
-_MENDABLE = _USABLE_DESPITE | {"SG010", "SG011", "SG012", "SG014", "SG020", "SG021", "SG027", "SG028"}
+_MENDABLE = _USABLE_DESPITE | {
+    "SG010",
+    "SG011",
+    "SG012",
+    "SG014",
+    "SG020",
+    "SG021",
+    "SG027",
+    "SG028",
+    "SG029",
+}
 """Findings about the shape, too: what isn't as it should be is left out before looking further."""
 
 
