@@ -177,12 +177,13 @@ def test_what_a_killed_build_left_is_settled(name: str, here: Path, compiled: li
     assert not left.exists()
 
 
+@pytest.mark.parametrize("name", ["plain/kernel.c", "manifest.json", "plain"])
 def test_an_output_that_became_a_link_is_refused(
-    here: Path, compiled: list[Any], capsys: pytest.CaptureFixture[str]
+    name: str, here: Path, compiled: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = here / "generated" / "plain" / "kernel.c"
-    path.rename(here / "kernel.c")
-    path.symlink_to(here / "kernel.c")
+    path = here / "generated" / name
+    path.rename(here / "moved")
+    path.symlink_to(here / "moved")
     code, _, err = said(capsys, "build")
     assert code == 1
     assert "symbolic link" in err
