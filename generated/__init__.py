@@ -19,15 +19,19 @@ CaffeRMSProp: Caffe's RMSProp solver.
 CaffeSGD: Caffe's SGD solver.
 DiffGrad: Adam slowed down where the gradient hardly changes.
 FTRL: Follow the regularized leader, proximal, with learning rates an element.
+GrokfastAdamW: AdamW on gradients whose slow part is amplified.
 LaProp: Adam with momentum taken of normalised gradients.
 Lion: Evolved sign momentum.
 MADGRAD: Momentumized, adaptive, dual averaged gradient method.
 NAdam: Adam with Nesterov's momentum.
+OptimisticSGD: Gradient descent that expects the change of the gradient to go on, for games.
 QHAdam: Quasi-hyperbolic Adam.
 RAdam: Adam that waits until its second moment can be trusted.
 RMSprop: Steps by the gradient over its running root mean square.
 RMSpropTF: RMSProp as TensorFlow has it.
 Rprop: Steps whose sizes adapt to the signs of the gradient alone.
+ScheduleFreeAdamW: AdamW whose averaged iterate needs no schedule of the learning rate.
+ScheduleFreeSGD: Gradient descent whose averaged iterate needs no schedule of the learning rate.
 SGD: Stochastic gradient descent with momentum, dampening and Nesterov's form.
 SignSGD: Steps by the sign of the gradient, or with momentum (Signum) by that of its running mean.
 Yogi: Adam whose second moment changes additively.
@@ -62,15 +66,19 @@ if TYPE_CHECKING:
     from .caffe_sgd import CaffeSGD as CaffeSGD
     from .diffgrad import DiffGrad as DiffGrad
     from .ftrl import FTRL as FTRL
+    from .grokfast_adamw import GrokfastAdamW as GrokfastAdamW
     from .laprop import LaProp as LaProp
     from .lion import Lion as Lion
     from .madgrad import MADGRAD as MADGRAD
     from .nadam import NAdam as NAdam
+    from .optimistic_sgd import OptimisticSGD as OptimisticSGD
     from .qhadam import QHAdam as QHAdam
     from .radam import RAdam as RAdam
     from .rmsprop import RMSprop as RMSprop
     from .rmsprop_tf import RMSpropTF as RMSpropTF
     from .rprop import Rprop as Rprop
+    from .schedule_free_adamw import ScheduleFreeAdamW as ScheduleFreeAdamW
+    from .schedule_free_sgd import ScheduleFreeSGD as ScheduleFreeSGD
     from .sgd import SGD as SGD
     from .signsgd import SignSGD as SignSGD
     from .yogi import Yogi as Yogi
@@ -95,15 +103,19 @@ __all__ = [
     "CaffeSGD",
     "DiffGrad",
     "FTRL",
+    "GrokfastAdamW",
     "LaProp",
     "Lion",
     "MADGRAD",
     "NAdam",
+    "OptimisticSGD",
     "QHAdam",
     "RAdam",
     "RMSprop",
     "RMSpropTF",
     "Rprop",
+    "ScheduleFreeAdamW",
+    "ScheduleFreeSGD",
     "SGD",
     "SignSGD",
     "Yogi",
@@ -129,15 +141,19 @@ _MODULES = {
     "CaffeSGD": "caffe_sgd",
     "DiffGrad": "diffgrad",
     "FTRL": "ftrl",
+    "GrokfastAdamW": "grokfast_adamw",
     "LaProp": "laprop",
     "Lion": "lion",
     "MADGRAD": "madgrad",
     "NAdam": "nadam",
+    "OptimisticSGD": "optimistic_sgd",
     "QHAdam": "qhadam",
     "RAdam": "radam",
     "RMSprop": "rmsprop",
     "RMSpropTF": "rmsprop_tf",
     "Rprop": "rprop",
+    "ScheduleFreeAdamW": "schedule_free_adamw",
+    "ScheduleFreeSGD": "schedule_free_sgd",
     "SGD": "sgd",
     "SignSGD": "signsgd",
     "Yogi": "yogi",
