@@ -1,4 +1,4 @@
-"""schedule_free_adamw by the authors' package schedulefree, by optax, and by Keras, whose weights are equal."""
+"""schedule_free_adamw by the package schedulefree, by optax, and by Keras, which weighs all alike."""
 
 from __future__ import annotations
 
