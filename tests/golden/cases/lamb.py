@@ -1,4 +1,4 @@
-"""lamb by timm, which clips all gradients together, and by optax."""
+"""lamb by timm, which clips all gradients together, by optax, and by torch_optimizer."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ CASES = (
         )
         for adapt in (True, False)
     ),
+    Case(
+        "torch_optimizer", {**_COMMON, "weight_decay": 0.3}, {"bias_correction": False}, by="torch_optimizer"
+    ),
     Case("optax", {**_COMMON, "weight_decay": 0.3}, by="optax", changes={**CHANGES, 15: {"eps": 100.0}}),
 )
 
@@ -42,14 +45,18 @@ def run(case: Case) -> Run:
         return _run_optax(case)
 
     def rename(values: Values) -> dict[str, Any]:
-        theirs = renamed(values, beta1="betas[0]", beta2="betas[1]")
-        return {**theirs, "max_grad_norm": theirs.get("max_grad_norm")}
+        return renamed(values, beta1="betas[0]", beta2="betas[1]")
 
+    states = ("exp_avg", "exp_avg_sq")
+    if case.by == "torch_optimizer":
+        from torch_optimizer import Lamb
+
+        return run_torch(case, Lamb, rename, states, constant={})
     return run_torch(
         case,
         timm_optimizer("lamb", "Lamb"),
-        rename,
-        ("exp_avg", "exp_avg_sq"),
+        lambda values: {"max_grad_norm": None, **rename(values)},
+        states,
         constant={
             "bias_correction": case.options.get("bias_correction", True),
             "trust_clip": case.options.get("trust_clip", False),
