@@ -42,7 +42,7 @@ def _run_torch(case: Case) -> Run:
     import torch
 
     class Filtered(torch.optim.AdamW):  # type: ignore[misc]
-        """AdamW of torch, with the filter of the paper's Algorithm 4 before it."""
+        """AdamW of torch, with Grokfast-EMA before it."""
 
         def __init__(self, params: Any, alpha: float, lamb: float, **settings: Any) -> None:
             super().__init__(params, **settings)

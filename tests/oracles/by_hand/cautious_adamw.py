@@ -1,4 +1,4 @@
-"""C-AdamW of arXiv 2411.16085: Algorithm 2, and the mean of the authors' code."""
+"""C-AdamW of arXiv 2411.16085, and with the mean of the authors' code."""
 
 from __future__ import annotations
 

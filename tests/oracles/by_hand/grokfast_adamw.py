@@ -1,4 +1,4 @@
-"""Grokfast-EMA (Algorithm 4 of arXiv 2405.20233) before AdamW, the slow gradient as one weighted sum."""
+"""Grokfast-EMA (arXiv 2405.20233) before AdamW, the slow gradient as one weighted sum."""
 
 from __future__ import annotations
 

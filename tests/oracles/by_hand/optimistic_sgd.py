@@ -1,4 +1,4 @@
-"""Generalized optimistic gradient descent, arXiv 1901.08511 section 6, from the list of all gradients."""
+"""Generalized optimistic gradient descent, arXiv 1901.08511, from the list of all gradients."""
 
 from __future__ import annotations
 

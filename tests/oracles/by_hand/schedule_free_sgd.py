@@ -1,4 +1,4 @@
-"""Schedule-Free SGD of arXiv 2405.15682, equations 3 to 5, with the three sequences apart.
+"""Schedule-Free SGD of arXiv 2405.15682, with the three sequences apart.
 
 x is kept here (there it is found from y); the weights are those of the authors' code.
 """
