@@ -59,8 +59,15 @@ def _range(h: Hyperparameter) -> str:
     return h.range_text
 
 
+_SHAPES = {
+    "param": "shaped as the parameter, of its compute type",
+    "scalar": "one float a parameter",
+    "shared": "one float for the whole optimizer",
+}
+
+
 def _state(state: State) -> str:
-    shape = "one float a parameter" if state.is_scalar else "shaped as the parameter, of its compute type"
+    shape = _SHAPES[state.shape]
     init = state.init if isinstance(state.init, float) else str(state.init)
     parts = [shape, f"begins at {init}", f"only when {state.when}" if state.when else ""]
     parts.append("for the caller to read" if state.output else "")

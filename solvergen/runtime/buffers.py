@@ -7,14 +7,16 @@ place is refused rather than copied; gradients are only read.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from solvergen.errors import ArrayError
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.definition import Initial
+from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
+from solvergen.runtime.workspace import HostWorkspace
 
 ARRAY_TYPES = (np.ndarray, np.memmap)
 """Exact types that count as host arrays. Other subclasses (masked arrays, matrices) mean something else
@@ -108,6 +110,10 @@ class HostArrays:
             return np.zeros(param.shape, dtype)  # pages of large arrays are touched only by the first step
         with np.errstate(all="ignore"):
             return np.full(param.shape, init, dtype)
+
+    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> HostWorkspace:
+        """A workspace of NumPy arrays."""
+        return HostWorkspace(definition, [param.size for param in params])
 
     def upload(self, host: HostArray) -> HostArray:
         """A copy."""

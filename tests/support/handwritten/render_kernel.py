@@ -83,7 +83,18 @@ def kernel() -> dict[str, Any]:
         "functions": [],
         "n_buffers": 5,
         "n_scalars": len(SCALARS),
+        "staged": False,
+        "stages": [],
+        "passes": [_only_pass()],
+    }
+
+
+def _only_pass() -> dict[str, Any]:
+    return {
+        "number": 0,
+        "suffix": "",
         "scalars": [{"name": name, "index": index, "guard": None} for index, name in enumerate(SCALARS)],
+        "values": [],
         "buffers": [
             _buffer(0, "param", "sg_param"),
             _buffer(1, "grad", "sg_grad", stored=False),
@@ -92,6 +103,7 @@ def kernel() -> dict[str, Any]:
             _buffer(4, "v_max", "sg_state", guard="SG_OPTION_amsgrad"),
         ],
         "body": BODY.splitlines(),
+        "reductions": [],
     }
 
 

@@ -18,9 +18,19 @@ def kernel(body: Sequence[str], buffers: Sequence[dict[str, Any]], scalars: Sequ
         "functions": [],
         "n_buffers": len(buffers),
         "n_scalars": max(1, len(scalars)),
-        "scalars": [{"name": name, "index": i, "guard": None} for i, name in enumerate(scalars)],
-        "buffers": [{**b, "index": i} for i, b in enumerate(buffers)],
-        "body": body,
+        "staged": False,
+        "stages": [],
+        "passes": [
+            {
+                "number": 0,
+                "suffix": "",
+                "scalars": [{"name": name, "index": i, "guard": None} for i, name in enumerate(scalars)],
+                "values": [],
+                "buffers": [{**b, "index": i} for i, b in enumerate(buffers)],
+                "body": body,
+                "reductions": [],
+            }
+        ],
     }
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
