@@ -65,7 +65,7 @@ class GrokfastAdamW(Optimizer):
 
     References:
         Lee, J.; Kang, B. G.; Kim, K.; Lee, K. M. Grokfast: Accelerated Grokking by Amplifying Slow
-            Gradients (2024). arXiv:2405.20233. EMA variant, Algorithm 4.
+            Gradients (2024). arXiv:2405.20233. the variant with a running mean, Grokfast-EMA.
         Loshchilov, I.; Hutter, F. Decoupled Weight Decay Regularization (2019). arXiv:1711.05101.
     """
 
