@@ -195,7 +195,7 @@ def _backends(given: str) -> list[str]:
 
 
 def _print(report: Report, backends: Sequence[str]) -> None:
-    from solvergen.verify.reproducer import how_to_reproduce
+    from solvergen.verify.replaying.reproducer import how_to_reproduce
 
     for row in report.failures:
         finding: object = row.detail if row.disagreement is None else row.disagreement

@@ -21,7 +21,7 @@ from solvergen.verify.equation import Equation, equation_of
 from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
 from solvergen.verify.machines import machine, why_unavailable
-from solvergen.verify.reproducer import how_to_reproduce
+from solvergen.verify.replaying.reproducer import how_to_reproduce
 from solvergen.verify.running import run
 from solvergen.verify.settings import Space, space_of
 from solvergen.verify.shrinking import shrunk

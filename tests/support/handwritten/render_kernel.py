@@ -7,6 +7,7 @@ it after the template changes: `python tests/support/handwritten/render_kernel.p
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jinja2
@@ -89,22 +90,22 @@ def kernel() -> dict[str, Any]:
     }
 
 
-def _only_pass() -> dict[str, Any]:
-    return {
-        "number": 0,
-        "suffix": "",
-        "scalars": [{"name": name, "index": index, "guard": None} for index, name in enumerate(SCALARS)],
-        "values": [],
-        "buffers": [
+def _only_pass() -> SimpleNamespace:
+    return SimpleNamespace(
+        number=0,
+        suffix="",
+        scalars=[{"name": name, "index": index, "guard": None} for index, name in enumerate(SCALARS)],
+        values=[],
+        buffers=[
             _buffer(0, "param", "sg_param"),
             _buffer(1, "grad", "sg_grad", stored=False),
             _buffer(2, "m", "sg_state"),
             _buffer(3, "v", "sg_state"),
             _buffer(4, "v_max", "sg_state", guard="SG_OPTION_amsgrad"),
         ],
-        "body": BODY.splitlines(),
-        "reductions": [],
-    }
+        body=BODY.splitlines(),
+        reductions=[],
+    )
 
 
 def render() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jinja2
@@ -21,15 +22,15 @@ def kernel(body: Sequence[str], buffers: Sequence[dict[str, Any]], scalars: Sequ
         "staged": False,
         "stages": [],
         "passes": [
-            {
-                "number": 0,
-                "suffix": "",
-                "scalars": [{"name": name, "index": i, "guard": None} for i, name in enumerate(scalars)],
-                "values": [],
-                "buffers": [{**b, "index": i} for i, b in enumerate(buffers)],
-                "body": body,
-                "reductions": [],
-            }
+            SimpleNamespace(
+                number=0,
+                suffix="",
+                scalars=[{"name": name, "index": i, "guard": None} for i, name in enumerate(scalars)],
+                values=[],
+                buffers=[{**b, "index": i} for i, b in enumerate(buffers)],
+                body=body,
+                reductions=[],
+            )
         ],
     }
     environment = jinja2.Environment(

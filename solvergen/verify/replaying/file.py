@@ -22,8 +22,8 @@ from solvergen.runtime.cache_folder import open_cache
 from solvergen.runtime.snapshots import strict_json
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.example import Example
-from solvergen.verify.replay_data import example_data, example_from, mapping, text
-from solvergen.verify.replay_spec import spec_text
+from solvergen.verify.replaying.data import example_data, example_from, mapping, text
+from solvergen.verify.replaying.spec import spec_text
 
 FORMAT = "solvergen replay 1"
 FOLDER_VARIABLE = "SOLVERGEN_REPLAY_DIR"

@@ -11,8 +11,8 @@ from solvergen.errors import ReplayError
 from solvergen.runtime.arrays import HostArray
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.example import Example, Group, Step, Tensor
-from solvergen.verify.replay_arrays import array_text
-from solvergen.verify.replay_file import write_replay
+from solvergen.verify.replaying.arrays import array_text
+from solvergen.verify.replaying.file import write_replay
 
 MOST_ELEMENTS = 100
 """Of all arrays together in code to paste; larger runs are in the replay file only."""

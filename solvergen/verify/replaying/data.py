@@ -14,7 +14,7 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.groups import MULTIPLIERS
 from solvergen.runtime.policies import POLICIES
 from solvergen.verify.example import Example, Group, Step, Tensor
-from solvergen.verify.replay_arrays import array_from, array_text, number_from, number_text
+from solvergen.verify.replaying.arrays import array_from, array_text, number_from, number_text
 
 Result = TypeVar("Result")
 

@@ -19,8 +19,8 @@ from solvergen.verify.collect import shipped
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Tensor
-from solvergen.verify.replay_file import Replay, read_replay
-from solvergen.verify.replay_spec import optimizer_of
+from solvergen.verify.replaying.file import Replay, read_replay
+from solvergen.verify.replaying.spec import optimizer_of
 from solvergen.verify.settings import Space
 
 
