@@ -40,6 +40,9 @@ def _index(pairs: list[tuple[Spec, Summary]]) -> Iterator[str]:
         yield f"| {link} | {cell(spec.summary)} | {costs} | {elsewhere} |"
 
 
+_SHAPES = {"param": "state", "scalar": "one number a parameter", "shared": "one number in all"}
+
+
 def _section(spec: Spec, summary: Summary) -> Iterator[str]:
     yield f"## {spec.name}"
     yield ""
@@ -63,7 +66,7 @@ def _section(spec: Spec, summary: Summary) -> Iterator[str]:
         yield f"| `{option.name}` | {default} | option | {cell(option.doc)} |"
     for state in spec.state:
         when = f" when `{state.when}`" if state.when else ""
-        shape = "one number a parameter" if state.is_scalar else "state"
+        shape = _SHAPES[state.shape]
         begins = repr(state.init).removesuffix(".0") if isinstance(state.init, float) else f"`{state.init}`"
         yield f"| `{state.name}` | {begins} | {shape}{when} | {cell(state.doc)} |"
     if spec.conventions:

@@ -17,15 +17,26 @@ def reference(unit: Unit) -> list[str]:
 
 
 def kernel(unit: Unit) -> list[str]:
-    """The body of the CUDA kernel's loop over elements."""
-    body = kernel_context(unit, "cuda/kernel.cu.j2", c_functions).body
-    return [line.removeprefix(BODY_INDENT) for line in body]
+    """The bodies of the CUDA kernels' loops over elements and, between them, of the stages."""
+    context = kernel_context(unit, "cuda/kernel.cu.j2", c_functions)
+    if not context.staged:
+        return [line.removeprefix(BODY_INDENT) for line in context.passes[0].body]
+    stages = {stage.number: stage for stage in context.stages}
+    lines: list[str] = []
+    for number in range(len(context.passes) + 1):
+        if number in stages:
+            lines += ["", f"// stage {number}: scalars of a tensor, in double", *stages[number].body]
+        if number < len(context.passes):
+            sweep = context.passes[number]
+            reduced = [f"// {r.name} gathers {r.term}" for r in sweep.reductions]
+            lines += ["", f"// pass {number}: {sweep.reason}", *sweep.body, *reduced]
+    return [line.removeprefix(BODY_INDENT) for line in lines[1:]]
 
 
 def host(unit: Unit) -> list[str]:
     """What the host computes for the kernel's table of scalars; empty if all of it is arguments."""
     lines = _function(EMITTERS["scalars.py"](unit), "def scalars(")
-    return lines[: next(i for i, line in enumerate(lines) if line.startswith("row = "))]
+    return lines[: next(i for i, line in enumerate(lines) if line.startswith(("row = ", "wide = ")))]
 
 
 def _function(text: str, begins: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from solvergen.emit.c_printer import CPrinter
 from solvergen.ir.guards import Guard
+from solvergen.ir.nodes import Expression
 from solvergen.ir.program import Assign
 
 OPTION_MACRO = "SG_OPTION_{}"
@@ -18,11 +19,18 @@ def macro_condition(guard: Guard) -> str | None:
     return guard.text(conjunction=" && ", disjunction=" || ", negation="!", name=OPTION_MACRO)
 
 
-def body_lines(statements: Sequence[Assign], printer: CPrinter, indent: str, file: str) -> list[str]:
+def body_lines(
+    statements: Sequence[Assign],
+    printer: CPrinter,
+    indent: str,
+    file: str,
+    text: Callable[[Expression], str] | None = None,
+) -> list[str]:
     """One declaration a statement, its equation above it, ``#if`` around what options decide.
 
-    ``file`` is the spec's name in comments.
+    ``file`` is the spec's name in comments; ``text`` prints values (None: the printer does).
     """
+    text = printer.text if text is None else text
     lines: list[str] = []
     chain: Guard | None = None  # the settings covered by the #if that is open
     for equation, guard, run in _runs(statements, file):
@@ -38,15 +46,15 @@ def body_lines(statements: Sequence[Assign], printer: CPrinter, indent: str, fil
         elif not guard.is_always:
             lines.append(f"#if {macro_condition(guard)}")
             chain = guard
-        lines.extend(f"{indent}{_declaration(s, printer)}" for s in run)
+        lines.extend(f"{indent}{_declaration(s, printer, text)}" for s in run)
     if chain is not None:
         lines.append("#endif")
     return lines
 
 
-def _declaration(statement: Assign, printer: CPrinter) -> str:
-    kind = "int" if statement.value.type is not None and statement.value.type.is_bool else "sg_real"
-    return f"const {kind} {printer.names[statement.target]} = {printer.text(statement.value)};"
+def _declaration(statement: Assign, printer: CPrinter, text: Callable[[Expression], str]) -> str:
+    kind = "int" if statement.value.type is not None and statement.value.type.is_bool else printer.real
+    return f"const {kind} {printer.names[statement.target]} = {text(statement.value)};"
 
 
 def _runs(statements: Sequence[Assign], file: str) -> Iterator[tuple[str, Guard, list[Assign]]]:

@@ -25,11 +25,13 @@ class CPrinter:
 
     ``names``: the C identifier of each name. ``real``: the type that is computed in, ``double`` or
     ``float`` in bodies of library functions. Functions of ``double`` have names that end in 64.
+    ``stage``: scalars of the device are printed, in ``double``; every function is the one of ``double``.
     """
 
     names: Mapping[str, str]
     roles: Mapping[str, Role] = field(default_factory=dict)
     real: Literal["sg_real", "double", "float"] = "sg_real"
+    stage: bool = False
     functions: dict[str, None] = field(default_factory=dict)
 
     def text(self, e: Expression) -> str:
@@ -88,6 +90,9 @@ class CPrinter:
             arguments = ", ".join(f"(double){self._at_least(a, _UNARY)}" for a in e.args)
         else:
             arguments = ", ".join(self.text(a) for a in e.args)
+        if self.stage and e.function == "ipow":
+            self.functions.setdefault(e.function)
+            return f"{c_name(e.function, wide=True)}({arguments})", _ATOM
         if e.function in _PRIMITIVES or (self.real != "sg_real" and e.function in _ON_BITS):
             return f"{c_name(e.function, wide=self.real == 'double')}({arguments})", _ATOM
         if definition is None:
@@ -95,7 +100,7 @@ class CPrinter:
         self.functions.setdefault(e.function)
         if widened:
             return f"({self.real}){c_name(e.function, wide=True)}({arguments})", _UNARY
-        wide = definition.wide and self.real == "double"
+        wide = self.stage or (definition.wide and self.real == "double")
         return f"{c_name(e.function, wide=wide)}({arguments})", _ATOM
 
 

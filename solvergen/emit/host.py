@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from solvergen.emit.body import guarded_lines
@@ -17,9 +17,10 @@ from solvergen.emit.unit import Unit
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Expression, Logic, Number, Unary
 from solvergen.ir.program import Role
+from solvergen.ir.schedule import Column, Schedule
 from solvergen.spec.model import COPY_OF_PARAM
 
-LOCALS = ("names", "row", "state")
+LOCALS = ("names", "row", "wide", "state")
 """Variables of the functions' own, which step aside for names of the spec."""
 
 INITIAL = "Initial"
@@ -59,6 +60,7 @@ def host_text(unit: Unit) -> str:
         _constraints(unit, hyperparameters + options, printer),
         _active_state(unit, options, other),
         *_accesses(unit, options, other),
+        *(_activity(unit, options, other) if unit.schedule.is_staged else ()),
         _initial_state(unit, hyperparameters + options, printer, other[INITIAL]),
         _scalars(unit, hyperparameters + options, printer, other),
     )
@@ -146,18 +148,56 @@ def _names_under_options(
     function: str, doc: str, guarded: list[tuple[str, Guard]], options: list[str], names: str
 ) -> FunctionContext:
     """A function of the options that returns the names whose guards hold."""
+    quoted = [(string(name), guard) for name, guard in guarded]
+    return _literals_under_options(function, doc, "str", quoted, options, names)
+
+
+def _literals_under_options(
+    function: str, doc: str, kind: str, guarded: list[tuple[str, Guard]], options: list[str], names: str
+) -> FunctionContext:
+    """A function of the options that returns the literals whose guards hold."""
     if all(guard.is_always for _, guard in guarded):
-        body = [f"    return {tuple_text(string(name) for name, _ in guarded)}"]
+        body = [f"    return {tuple_text(literal for literal, _ in guarded)}"]
     else:
-        pairs = [(guard, f'{names}.append("{name}")') for name, guard in guarded]
+        pairs = [(guard, f"{names}.append({literal})") for literal, guard in guarded]
         body = [
-            f"    {names}: list[str] = []",
+            f"    {names}: list[{kind}] = []",
             *guarded_lines(pairs, lambda g: g.text(), "    "),
             f"    return (*{names},)",
         ]
     return FunctionContext(
-        tuple(signature(function, _keywords(options), "tuple[str, ...]")), doc, tuple(body)
+        tuple(signature(function, _keywords(options), f"tuple[{kind}, ...]")), doc, tuple(body)
     )
+
+
+def _activity(unit: Unit, options: list[str], local: Mapping[str, str]) -> tuple[FunctionContext, ...]:
+    """Which passes and stages have anything to do."""
+    schedule = unit.schedule
+    passes = [(str(i), sweep.activity(schedule.options)) for i, sweep in enumerate(schedule.passes)]
+    stages = [(str(stage.number), stage.activity(schedule.options)) for stage in schedule.stages]
+    return (
+        _literals_under_options(
+            "active_passes",
+            "Numbers of the passes over the elements that have anything to do under these options.",
+            "int",
+            _possible(passes, schedule.allowed),
+            options,
+            local["names"],
+        ),
+        _literals_under_options(
+            "active_stages",
+            "Numbers of the stages of scalar work that have anything to do under these options.",
+            "int",
+            _possible(stages, schedule.allowed),
+            options,
+            local["names"],
+        ),
+    )
+
+
+def _possible(guarded: list[tuple[str, Guard]], allowed: Guard | None) -> list[tuple[str, Guard]]:
+    """Without what no setting has that the spec allows."""
+    return [(literal, g) for literal, g in guarded if not (g if allowed is None else g & allowed).is_never]
 
 
 def _initial_state(
@@ -186,19 +226,46 @@ def _scalars(
 ) -> FunctionContext:
     row, state = local["row"], local["state"]
     schedule = unit.schedule
-    states = unit.typed.with_role(Role.SCALAR_STATE)
+    states = [s for s in unit.typed.with_role(Role.SCALAR_STATE) if s.name not in schedule.device_states]
     parameters = [*parameters, "t: float"]
     parameters += [f"{s.name}: float{'' if s.guard.is_always else ' = 0.0'}" for s in states]
     pairs: list[tuple[Guard, str]] = [
         (s.guard, f"{s.target} = {printer.text(s.value)}") for s in schedule.host
     ]
     body = guarded_lines(pairs, lambda guard: guard.text(), "    ")
+    body += _row_lines(row, schedule, schedule.table)
+    rows = [row]
+    if schedule.is_staged:
+        body += _row_lines(local["wide"], schedule, schedule.wide)
+        rows.append(local["wide"])
+    returned = ", ".join(rows)
+    if all(r.guard.is_always for r in schedule.scalar_results):
+        new = ", ".join(f'"{r.buffer}": {r.name}' for r in schedule.scalar_results)
+        body.append(f"    return {returned}, {{{new}}}")
+    else:
+        body.append(f"    {state}: dict[str, float] = {{}}")
+        results = [(r.guard, f'{state}["{r.buffer}"] = {r.name}') for r in schedule.scalar_results]
+        body += guarded_lines(results, lambda guard: guard.text(), "    ")
+        body.append(f"    return {returned}, {state}")
+    numbers = ", ".join(["tuple[float, ...]"] * len(rows))
+    doc = "A row of the kernels' table of scalars, and the new scalar state."
+    if schedule.is_staged:
+        doc = "A row of the passes' table, one of the stages', and the host's new scalar state."
+    return FunctionContext(
+        tuple(signature("scalars", _keywords(parameters), f"tuple[{numbers}, dict[str, float]]")),
+        doc,
+        tuple(body),
+    )
+
+
+def _row_lines(row: str, schedule: Schedule, table: Sequence[Column]) -> list[str]:
+    """The assignment of a row of ``table`` to the variable ``row``."""
     where_defined: dict[str, Guard] = {}
     for statement in schedule.host:
         before = where_defined.get(statement.target, Guard.never(schedule.options))
         where_defined[statement.target] = before | statement.guard
     columns = []
-    for column in schedule.table:
+    for column in table:
         defined = where_defined.get(column.name)
         always = defined is None or defined.is_always
         columns.append(
@@ -206,19 +273,5 @@ def _scalars(
         )
     values = tuple_text(columns)
     if len(values) > 96:
-        body += [f"    {row} = (", *(f"        {column}," for column in columns), "    )"]
-    else:
-        body.append(f"    {row} = {values}")
-    if all(r.guard.is_always for r in schedule.scalar_results):
-        new = ", ".join(f'"{r.buffer}": {r.name}' for r in schedule.scalar_results)
-        body.append(f"    return {row}, {{{new}}}")
-    else:
-        body.append(f"    {state}: dict[str, float] = {{}}")
-        results = [(r.guard, f'{state}["{r.buffer}"] = {r.name}') for r in schedule.scalar_results]
-        body += guarded_lines(results, lambda guard: guard.text(), "    ")
-        body.append(f"    return {row}, {state}")
-    return FunctionContext(
-        tuple(signature("scalars", _keywords(parameters), "tuple[tuple[float, ...], dict[str, float]]")),
-        "A row of the kernels' table of scalars, and the new scalar state.",
-        tuple(body),
-    )
+        return [f"    {row} = (", *(f"        {column}," for column in columns), "    )"]
+    return [f"    {row} = {values}"]

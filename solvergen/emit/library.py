@@ -68,15 +68,52 @@ _FLOAT_BITS = {
 }
 
 
-def c_functions(names: tuple[str, ...]) -> tuple[str, ...]:
+_POWER_OF_SCALARS = (
+    "SG_FUNCTION double sg_ipow64(double x, double n) {",
+    "    if (n - n != 0.0) { /* as pow of IEEE 754 */",
+    "        const int grows = (sg_abs64(x) > 1.0) == (n > 0.0);",
+    "        const double limit = grows ? sg_from_bits(0x7ff0000000000000ull) : 0.0;",
+    "        const int none = x != x || n != n;",
+    "        const double other = none ? sg_from_bits(0x7ff8000000000000ull) : limit;",
+    "        return x == 1.0 || (x == -1.0 && n == n) ? 1.0 : other;",
+    "    }",
+    "    double count = sg_abs64(n);",
+    "    if (count == 0.0) return 1.0;",
+    "    double factor = x;",
+    "    double half = sg_floor64(count * 0.5);",
+    "    while (half * 2.0 == count) {",
+    "        factor = factor * factor;",
+    "        count = half;",
+    "        half = sg_floor64(count * 0.5);",
+    "    }",
+    "    double result = factor;",
+    "    while (half != 0.0) {",
+    "        count = half;",
+    "        half = sg_floor64(count * 0.5);",
+    "        factor = factor * factor;",
+    "        if (half * 2.0 != count) result = result * factor;",
+    "    }",
+    "    return n < 0.0 ? 1.0 / result : result;",
+    "}",
+)
+"""``ipow`` of scalars in stages: the products of ``solvergen.runtime.scalars.power``, in their order."""
+
+
+def c_functions(names: tuple[str, ...], of_stages: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Lines of C for the functions ``names`` and all that they call, each before its first use.
 
     What is computed in float32 for float32 elements depends on the type that a kernel is compiled for.
+    ``of_stages``: those that stages call, whose scalars are float64 in every kernel.
     """
     of_both = tuple(name for name in names if library()[name].narrow is not None)
-    always = _needed(tuple(name for name in names if name not in of_both))
+    doubled = _needed(tuple(name for name in of_stages if name != "ipow"))
+    in_double = [name for name in doubled if name in _ON_BITS or library()[name].wide]
+    always = _needed((*(name for name in names if name not in of_both), *in_double))
+    parts = [_c_function(name) for name in always]
+    parts += [_c_function(name, stage=True) for name in doubled if name not in in_double]
+    parts += [_POWER_OF_SCALARS] if "ipow" in of_stages else []
     if not of_both:
-        return _separated([_c_function(name) for name in always])
+        return _separated(parts)
     doubles = [name for name in _needed(of_both) if name not in always]
     floats = _needed(of_both, narrow=True)
     callable_ = [name for name in floats if name not in _ON_BITS and library()[name].narrow is not None]
@@ -89,7 +126,7 @@ def c_functions(names: tuple[str, ...]) -> tuple[str, ...]:
         *(_c_function(name, narrow=True) for name in floats),
         ("#endif",),
     )
-    return _separated([_c_function(name) for name in always] + list(by_type))
+    return _separated(parts + list(by_type))
 
 
 def _separated(parts: list[tuple[str, ...]]) -> tuple[str, ...]:
@@ -100,14 +137,14 @@ def _separated(parts: list[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _c_function(name: str, *, narrow: bool = False) -> tuple[str, ...]:
+def _c_function(name: str, *, narrow: bool = False, stage: bool = False) -> tuple[str, ...]:
     if name in _ON_BITS:
         return (_FLOAT_BITS if narrow else _DOUBLE_BITS)[name]
     definition = library()[name]
     body = definition.narrow if narrow else definition.body
     assert body is not None
-    wide = definition.wide and not narrow
-    printer = CPrinter({}, real="float" if narrow else "double" if wide else "sg_real")
+    wide = stage or (definition.wide and not narrow)
+    printer = CPrinter({}, real="float" if narrow else "double" if wide else "sg_real", stage=stage)
     kind = printer.real
     parameters = ", ".join(f"{kind} {parameter}" for parameter in definition.parameters)
     lines = [f"SG_FUNCTION {kind} {c_name(name, wide=wide)}({parameters}) {{"]

@@ -22,11 +22,13 @@ from solvergen.ir.nodes import (
     Logic,
     Name,
     Number,
+    Reduce,
     Round,
     Stored,
     Unary,
     walk,
 )
+from solvergen.ir.reductions import REDUCTIONS
 
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARISON, _BIT_OR, _BIT_AND, _SUM, _PRODUCT, _UNARY, _ATOM = range(11)
 _BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
@@ -42,6 +44,9 @@ _HELPERS = {
     "where": "where",
     "ipow": "power",
 }
+REDUCTION_HELPERS = {name: "sum_of" if name == "sum" else name for name in REDUCTIONS}
+"""What the runtime calls the reductions of one tensor; ``sum`` is Python's."""
+
 OF_THE_LIBRARY = {
     name: "general_power" if name == "pow" else name for name, known in library().items() if known.wide
 }
@@ -109,6 +114,12 @@ class PythonPrinter:
                 return self._logic(e)
             case Call():
                 return self._call(e)
+            case Reduce():
+                # Over all tensors it is a statement of its own (``reference.py``).
+                if e.over_all:
+                    raise CompilerBug(f"{e.kind} over all tensors inside an expression")
+                helper = self.helper(REDUCTION_HELPERS[e.kind])
+                return f"{helper}({', '.join(self.element(a) for a in e.args)})", _ATOM
             case Stored():
                 return self._print(e.operand)
         raise CompilerBug(f"no Python for {e}")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from solvergen.emit.body import comment, guarded_lines
 from solvergen.emit.equations import equation_lines
 from solvergen.emit.identifiers import aliases
 from solvergen.emit.imports import import_blocks, import_line
 from solvergen.emit.prose import in_docstring, signature
-from solvergen.emit.python_printer import OF_THE_LIBRARY, PythonPrinter
+from solvergen.emit.python_printer import OF_THE_LIBRARY, REDUCTION_HELPERS, PythonPrinter
 from solvergen.emit.render import render
 from solvergen.emit.unit import Unit
-from solvergen.ir.guards import Guard
+from solvergen.ir.describe import describe
+from solvergen.ir.fresh import FreshNames
+from solvergen.ir.guards import Guard, guard_of
+from solvergen.ir.nodes import Call, Expression, Name, Reduce
 from solvergen.ir.program import Assign, Role
 
 HELPERS = (
     "absolute", "clip", "divide", "floor", "floor_divide", "maximum", "minimum", "power", "remainder", "sign",
-    "sqrt", "where",
+    "sqrt", "where", *REDUCTION_HELPERS.values(), "over_all",
 )  # fmt: skip
 
 
@@ -42,17 +46,20 @@ def reference_text(unit: Unit) -> str:
     template = "numpy/reference.py.j2"
     program = unit.typed
     names = [s.name for s in program.symbols]
-    other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), "real", "rounded", "Any"), names)
+    other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), "real", "rounded", "Any", "Generator"), names)
     printer = PythonPrinter(other, real=other["real"])
     roles = {s.name: s.role for s in program.symbols}
     pairs: list[tuple[Guard, str]] = []
+    whole = _Everywhere(printer, names)
     for statement in program.statements:
+        statement = whole.apart(statement, pairs)
         line = f"{statement.target} = {_value(statement, roles[statement.target], printer, other['rounded'])}"
         note = comment(statement, unit.source)
         place = f"{unit.source}:{statement.location.line}" if statement.location and note else ""
         pairs.append((statement.guard, f"{line}  # {place}" if place else line))
     buffers = [s.name for s in program.with_role(Role.PARAM, Role.GRAD, Role.STATE)]
     scalar_states = [s.name for s in program.with_role(Role.SCALAR_STATE)]
+    scalar_states += [s.name for s in program.with_role(Role.SHARED_STATE)]
     hyperparameters = [s.name for s in program.with_role(Role.HYPERPARAMETER)]
     parameters = [f"{name}: {other['Any']}" for name in buffers]
     parameters += [f"{name}: float" for name in (*scalar_states, *hyperparameters, "t")]
@@ -65,17 +72,59 @@ def reference_text(unit: Unit) -> str:
         template=template,
         equations=tuple(in_docstring(line) for line in equation_lines(unit.spec)),
         imports=import_blocks(
-            (import_line("typing", ("Any",), other),),
+            (
+                import_line("collections.abc", ("Generator",) if whole.count else (), other),
+                import_line("typing", ("Any",), other),
+            ),
             (import_line("solvergen.runtime.reference_math", printer.helpers, other),),
             (import_line(".._functions", printer.functions, other),),
         ),
-        signature=tuple(signature("update", parameters, f"tuple[{other['Any']}, ...]")),
+        signature=tuple(signature("update", parameters, _returns(other, yields=bool(whole.count)))),
         returns=in_docstring(", ".join(results)),
         body=tuple(guarded_lines(pairs, lambda guard: guard.text(), "    ")),
         result=f"return {', '.join(results)}{',' if len(results) == 1 else ''}",
         real=other["real"],
     )
     return render(template, reference=context)
+
+
+def _returns(other: Mapping[str, str], *, yields: bool) -> str:
+    result = f"tuple[{other['Any']}, ...]"
+    return f"{other['Generator']}[{other['Any']}, float, {result}]" if yields else result
+
+
+class _Everywhere:
+    """Takes reductions over all tensors out of equations: each becomes a ``yield``, numbered as they come.
+
+    A tensor contributes where its options reach the reduction, whatever values then are chosen; so each
+    stands before its equation, under the options that lead to it.
+    """
+
+    def __init__(self, printer: PythonPrinter, names: Sequence[str]) -> None:
+        self.count = 0
+        self._printer = printer
+        self._names = FreshNames((*names, *HELPERS))
+
+    def apart(self, statement: Assign, lines: list[tuple[Guard, str]]) -> Assign:
+        """The statement without them; ``lines`` gets them."""
+        return replace(statement, value=self._apart(statement.value, statement.guard, lines))
+
+    def _apart(self, e: Expression, guard: Guard, lines: list[tuple[Guard, str]]) -> Expression:
+        guards = [guard] * len(e.operands)
+        if isinstance(e, Call) and e.function == "where":
+            chosen = guard_of(e.args[0], guard.options)
+            if chosen is not None:
+                guards[1:] = [guard & chosen, guard & ~chosen]
+        operands = tuple(self._apart(o, g, lines) for o, g in zip(e.operands, guards, strict=True))
+        if any(new is not old for new, old in zip(operands, e.operands, strict=True)):
+            e = e.with_operands(operands)
+        if not (isinstance(e, Reduce) and e.over_all):
+            return e
+        name = self._names.take(describe(e, f"{e.kind}_all"))
+        arguments = [f'"{e.kind}"', str(self.count), *(self._printer.element(a) for a in e.args)]
+        lines.append((guard, f"{name} = yield {self._printer.helper('over_all')}({', '.join(arguments)})"))
+        self.count += 1
+        return Name(name, type=e.type, location=e.location)
 
 
 def _value(statement: Assign, role: Role, printer: PythonPrinter, rounded: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from solvergen.emit.prose import string
+from solvergen.emit.prose import string, tuple_text
 from solvergen.emit.render import render
 from solvergen.emit.unit import Unit
+from solvergen.ir.schedule import Schedule
 from solvergen.spec.model import Hyperparameter
 
 
@@ -24,6 +25,7 @@ class SchemaContext:
     options: tuple[str, ...]
     state: tuple[str, ...]
     table: tuple[str, ...]
+    staged: tuple[str, ...]
     imports: str
 
 
@@ -37,6 +39,7 @@ def schema_text(unit: Unit) -> str:
             ("Hyperparameter", spec.hyperparameters),
             ("Option", spec.options),
             ("State", spec.state),
+            ("Pass", unit.schedule.is_staged),
         )
         if there
     ]
@@ -56,7 +59,8 @@ def schema_text(unit: Unit) -> str:
             f"State({string(s.name)}, shape={string(s.shape)}, doc={string(s.doc)})" for s in spec.state
         ),
         table=tuple(string(column.name) for column in unit.schedule.table),
-        imports=", ".join(["Definition", *used]),
+        staged=_staged(unit.schedule),
+        imports=", ".join(sorted(["Definition", *used])),
     )
     return render(template, schema=context)
 
@@ -71,3 +75,29 @@ def _hyperparameter(h: Hyperparameter) -> str:
     if h.integer:
         parts.append("integer=True")
     return f"Hyperparameter({', '.join(parts)}, doc={string(h.doc)})"
+
+
+def _staged(schedule: Schedule) -> tuple[str, ...]:
+    """Lines of what only rules of several passes or stages say."""
+    if not schedule.is_staged:
+        return ()
+    first = 0
+    lines = [
+        f"device_states={tuple_text(string(name) for name in schedule.device_states)},",
+        f"wide={tuple_text(string(column.name) for column in schedule.wide)},",
+        f"n_values={len(schedule.values)},",
+        "passes=(",
+    ]
+    for sweep in schedule.passes:
+        kinds = tuple_text(string(r.kind) for r in sweep.reductions)
+        over = tuple_text(string("all" if r.over_all else "tensor") for r in sweep.reductions)
+        lines.append(f"    Pass(first={first}, kinds={kinds}, over={over}),")
+        first += len(sweep.reductions)
+    return (
+        *lines,
+        "),",
+        f"stages={tuple_text(str(stage.number) for stage in schedule.stages)},",
+        f"yields={any(r.over_all for r in schedule.reductions)},",
+        "active_passes=scalars.active_passes,",
+        "active_stages=scalars.active_stages,",
+    )

@@ -8,7 +8,20 @@ from typing import Any
 import sympy
 
 from solvergen.errors import NotExpressible
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Round,
+    Stored,
+    Unary,
+)
+from solvergen.ir.reductions import ALL
 
 RELATIONS: dict[str, Any] = {
     "<": sympy.StrictLessThan,
@@ -45,6 +58,10 @@ def algebra(expression: Expression, symbols: Mapping[str, Any] | None = None) ->
             return RELATIONS[node.op](*a)
         if isinstance(node, Logic):
             return sympy.And(*a) if node.op == "and" else sympy.Or(*a)
+        if isinstance(node, Reduce):
+            # A number of which nothing but its sign is known.
+            kind = sympy.Function(node.kind, real=True, nonnegative=node.kind in _NOT_NEGATIVE or None)
+            return kind(*a, *([sympy.Symbol(ALL)] if node.over_all else []))
         if isinstance(node, Call):
             return _ALGEBRA_FUNCTIONS[node.function](*a)
         assert isinstance(node, Binary)
@@ -110,6 +127,8 @@ _Tanh.__name__ = "tanh"  # by which SymPy prints it
 def _tanh(x: Any) -> Any:
     return _Tanh(x, evaluate=not x.has(sympy.tanh))
 
+
+_NOT_NEGATIVE = ("norm2", "norm1", "max_abs", "count_nonzero")
 
 _ALGEBRA_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from solvergen.frontend.findings import Findings
 from solvergen.ir.evaluate import MAX_WHOLE, constant
 from solvergen.ir.functions import FUNCTIONS
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Unary
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Reduce, Round, Unary
 from solvergen.ir.types import ELEMENT_BOOL, ELEMENT_REAL, SCALAR_BOOL, SCALAR_INT, SCALAR_REAL, Kind, Type
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class Typer:
             return self._compare(typed, operands)
         if isinstance(node, Call):
             return self._call(node, operands)
+        if isinstance(node, Reduce):
+            return self._reduce(node, operands)
         assert isinstance(node, (Unary, Binary))
         sound = [self.number(operand, f"`{node.op}`") for operand in operands]
         if not all(sound):
@@ -141,6 +143,22 @@ class Typer:
             node.function in _KEEP_INT and all(o.type == SCALAR_INT for o in numbers)
         )
         return replace(typed, type=SCALAR_INT if whole else SCALAR_REAL)
+
+    def _reduce(self, node: Reduce, operands: tuple[Expression, ...]) -> Expression:
+        typed = node.with_operands(operands)
+        sound = [self.number(operand, node.kind) for operand in operands]
+        if not all(sound):
+            return typed
+        for operand in operands:
+            if not _is_element(operand):
+                self._report(
+                    "SG083",
+                    f"{node.kind} reduces the elements of a tensor, but this is one number",
+                    operand,
+                    "it wants a value for each element: param, grad, array state or what is made of them",
+                )
+                return typed
+        return replace(typed, type=SCALAR_REAL)
 
     def _power(self, node: Binary, base: Expression, exponent: Expression) -> Expression:
         value = constant(node.right)

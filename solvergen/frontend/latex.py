@@ -5,7 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Round,
+    Stored,
+    Unary,
+)
 from solvergen.ir.program import Program
 from solvergen.ir.text import number_text
 
@@ -127,6 +139,8 @@ class _Printer:
             return f"{sides[0]} {_COMPARISONS[node.op]} {sides[1]}", _COMPARE
         if isinstance(node, Call):
             return self.call(node)
+        if isinstance(node, Reduce):
+            return self.reduction(node), _ATOM
         assert isinstance(node, (Round, Stored))
         return self.text(node.operand)
 
@@ -183,6 +197,23 @@ class _Printer:
             rf"\{name}" if name in ("min", "max", "exp", "log", "tanh") else rf"\operatorname{{{name}}}"
         )
         return rf"{function}\left({', '.join(texts)}\right)", _ATOM
+
+    def reduction(self, node: Reduce) -> str:
+        """A norm, a product or a sum; with what it ranges over, if that is all tensors."""
+        texts = [self.text(arg)[0] for arg in node.args]
+        everywhere = r"\text{all}"
+        if node.kind in _NORMS:
+            index = ", ".join([_NORMS[node.kind], *([everywhere] if node.over_all else [])])
+            return rf"\left\lVert {texts[0]} \right\rVert_{{{index}}}"
+        below = f"_{{{everywhere}}}" if node.over_all else ""
+        if node.kind == "dot":
+            return rf"\left\langle {texts[0]}, {texts[1]} \right\rangle{below}"
+        name = r"\operatorname{count\,nonzero}" if node.kind == "count_nonzero" else _OPERATORS[node.kind]
+        return rf"{name}{below}\left({texts[0]}\right)"
+
+
+_NORMS = {"norm2": "2", "norm1": "1", "max_abs": r"\infty"}
+_OPERATORS = {"sum": r"\operatorname{sum}", "mean": r"\operatorname{mean}"}
 
 
 def _times(after: str) -> str:

@@ -19,7 +19,8 @@ from solvergen.frontend.order import check_order
 from solvergen.frontend.suggestions import instead_of_function
 from solvergen.frontend.tokens import Token, scan
 from solvergen.ir.functions import FUNCTIONS, RESERVED_FOR_LATER
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Unary
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Reduce, Unary
+from solvergen.ir.reductions import ALL, REDUCTIONS
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Text
@@ -221,7 +222,14 @@ class _Visitor:
                 return self.refuse(node, "SG048", "only numbers can be written out")
             return Number(float(value), isinstance(value, int), location=location)
         if isinstance(node, ast.Name):
-            if node.id in FUNCTIONS or node.id in RESERVED_FOR_LATER:
+            if node.id == ALL:
+                return self.refuse(
+                    node,
+                    "SG056",
+                    "`all` says what a reduction ranges over",
+                    "it comes last in a reduction: norm2(grad, all)",
+                )
+            if node.id in FUNCTIONS or node.id in REDUCTIONS or node.id in RESERVED_FOR_LATER:
                 return self.refuse(
                     node,
                     "SG056",
@@ -285,10 +293,12 @@ class _Visitor:
 
     def call(self, node: ast.Call, location: Location) -> Expression:
         """A function of the table, with as many arguments as it takes."""
-        args = tuple(self.visit(arg) for arg in node.args)
         if not isinstance(node.func, ast.Name):
             return self.refuse(node, "SG056", "only functions of the language can be called")
         name = node.func.id
+        if name in REDUCTIONS:
+            return self.reduction(node, name, location)
+        args = tuple(self.visit(arg) for arg in node.args)
         if name in RESERVED_FOR_LATER:
             return self.refuse(
                 node.func,
@@ -307,3 +317,18 @@ class _Visitor:
             takes = "1 argument" if arity == 1 else f"{arity} arguments"
             return self.refuse(node, "SG055", f"{name} takes {takes}, not {len(args)}", hint)
         return Call(name, args, location=location)
+
+    def reduction(self, node: ast.Call, name: str, location: Location) -> Expression:
+        """A reduction, with ``all`` or without."""
+        given = list(node.args)
+        over_all = bool(given) and isinstance(given[-1], ast.Name) and given[-1].id == ALL
+        args = tuple(self.visit(arg) for arg in (given[:-1] if over_all else given))
+        if node.keywords:
+            return self.refuse(node, "SG055", "arguments go by position, not by name")
+        arity = REDUCTIONS[name].arity
+        if len(args) != arity:
+            values = "x, y" if arity == 2 else "x"
+            takes = "1 value" if arity == 1 else f"{arity} values"
+            hint = f"write {name}({values}), or {name}({values}, all) over all tensors"
+            return self.refuse(node, "SG055", f"{name} takes {takes}, not {len(args)}", hint)
+        return Reduce(name, args, over_all, location=location)

@@ -56,6 +56,7 @@ def scalar_expression(text: Text, spec: Spec) -> Expression:
 
 
 _SETTINGS = (Role.HYPERPARAMETER, Role.OPTION)
+_NUMBERS = {Role.SCALAR_STATE: "one number a tensor", Role.SHARED_STATE: "one number for the whole optimizer"}
 
 
 def _type_scalar(
@@ -270,13 +271,13 @@ class _Analyser:
                     text=line.text,
                     hint="where(condition, 1, 0) makes a number of it",
                 )
-        elif role is Role.SCALAR_STATE and value.type.is_element and not self.partial:
+        elif role in _NUMBERS and value.type.is_element and not self.partial:
             self.findings.at(
                 "SG085",
-                f"{target} is one number a tensor, but this has a value for each element",
+                f"{target} is {_NUMBERS[role]}, but this has a value for each element",
                 value.location,
                 text=line.text,
-                hint="give the state the parameter's shape, or leave out param, grad and array state",
+                hint="give the state the parameter's shape, or reduce the elements: sum(...), norm2(...)",
             )
         elif type is not None and type.is_element:
             return rounded(value)

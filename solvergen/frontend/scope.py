@@ -13,7 +13,7 @@ from solvergen.ir.types import ELEMENT_REAL, SCALAR_BOOL, SCALAR_INT, SCALAR_REA
 if TYPE_CHECKING:
     from solvergen.spec.model import Spec
 
-ASSIGNABLE = (Role.PARAM, Role.STATE, Role.SCALAR_STATE, Role.TEMPORARY)
+ASSIGNABLE = (Role.PARAM, Role.STATE, Role.SCALAR_STATE, Role.SHARED_STATE, Role.TEMPORARY)
 """What may stand left of the ``=``."""
 
 DESCRIPTIONS = {
@@ -24,6 +24,7 @@ DESCRIPTIONS = {
     Role.GRAD: "the gradient",
     Role.STATE: "state",
     Role.SCALAR_STATE: "scalar state",
+    Role.SHARED_STATE: "shared state",
     Role.TEMPORARY: "a temporary",
 }
 
@@ -59,6 +60,8 @@ def scope_of(spec: Spec, guards: dict[str, Guard]) -> Scope:
     for state in spec.state:
         if state.is_scalar:
             declare(state.name, Role.SCALAR_STATE, SCALAR_REAL, state.location)
+        elif state.is_shared:
+            declare(state.name, Role.SHARED_STATE, SCALAR_REAL, state.location)
         else:
             declare(state.name, Role.STATE, ELEMENT_REAL, state.location)
     for h in spec.hyperparameters:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from solvergen.ir.functions import FUNCTIONS
+from solvergen.ir.reductions import REDUCTIONS
 
 _FUNCTIONS_ELSEWHERE = {
     "pow": "powers are written a**b",
@@ -39,7 +40,12 @@ _FUNCTIONS_ELSEWHERE = {
     "int": "write floor(x)",
     "sigmoid": "write 1/(1 + exp(-x))",
     "relu": "write max(x, 0)",
-    "norm": "norms are not in the language yet",
+    "norm": "write norm2(x), norm1(x) or max_abs(x)",
+    "l2norm": "it is called norm2",
+    "average": "it is called mean",
+    "avg": "it is called mean",
+    "inner": "it is called dot",
+    "nnz": "it is called count_nonzero",
 }
 
 _NAMES_ELSEWHERE = {
@@ -90,10 +96,10 @@ def instead_of_function(name: str) -> str:
     """A hint for a call of an unknown function."""
     if name in _FUNCTIONS_ELSEWHERE:
         return _FUNCTIONS_ELSEWHERE[name]
-    near = nearest(name, FUNCTIONS)
+    near = nearest(name, (*FUNCTIONS, *REDUCTIONS))
     if near is not None:
         return f"did you mean '{near}'?"
-    return f"the functions are {', '.join(FUNCTIONS)}; a product is written {name}*(...)"
+    return f"the functions are {', '.join((*FUNCTIONS, *REDUCTIONS))}; a product is written {name}*(...)"
 
 
 def instead_of_name(name: str, known: Iterable[str]) -> str | None:
@@ -105,6 +111,6 @@ def instead_of_name(name: str, known: Iterable[str]) -> str | None:
         near = usual
     if near is not None:
         return f"did you mean '{near}'?"
-    if name in FUNCTIONS:
+    if name in FUNCTIONS or name in REDUCTIONS:
         return f"{name} is a function: call it"
     return _VALUES_ELSEWHERE.get(name)

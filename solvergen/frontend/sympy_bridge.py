@@ -23,8 +23,21 @@ from solvergen.errors import NotExpressible
 from solvergen.frontend.algebra import POWER, RELATIONS, algebra
 from solvergen.frontend.parse import parse_condition
 from solvergen.ir.functions import FUNCTIONS
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Round,
+    Stored,
+    Unary,
+)
 from solvergen.ir.program import Program
+from solvergen.ir.reductions import ALL, REDUCTIONS
 from solvergen.ir.text import expression_text
 from solvergen.spec.model import Text
 from solvergen.spec.names import NAME_PATTERN
@@ -33,7 +46,7 @@ __all__ = ["algebra", "from_sympy", "language_text", "program_sympy", "to_sympy"
 
 _RELATION_TEXTS = {relation: op for op, relation in RELATIONS.items()}
 
-_AS_WRITTEN = ("-", "/", "//", "%", "and", "or", "not", "neg", *FUNCTIONS)
+_AS_WRITTEN = ("-", "/", "//", "%", "and", "or", "not", "neg", *FUNCTIONS, *REDUCTIONS)
 """What SymPy's own classes would reorder or rewrite: held as functions that it knows nothing of."""
 
 _UNKNOWN: dict[str, Any] = {name: sympy.Function(name) for name in _AS_WRITTEN}
@@ -57,6 +70,8 @@ def to_sympy(expression: Expression) -> Any:
         return _UNKNOWN["not" if expression.op == "not" else "neg"](*operands)
     if isinstance(expression, Compare):
         return RELATIONS[expression.op](*operands, evaluate=False)
+    if isinstance(expression, Reduce):
+        return _UNKNOWN[expression.kind](*operands, *([sympy.Symbol(ALL)] if expression.over_all else []))
     if isinstance(expression, Call):
         if expression.function in ("pow", "ipow"):
             return sympy.Pow(*operands, evaluate=False)
@@ -127,6 +142,9 @@ class _Reader:
         return self.other(e)
 
     def unknown(self, name: str, a: list[Expression]) -> Expression:
+        if name in REDUCTIONS:
+            over_all = a[-1] == Name(ALL)
+            return Reduce(name, tuple(a[:-1] if over_all else a), over_all)
         if name in ("neg", "not"):
             if name == "neg" and isinstance(a[0], Number):
                 return _negative(a[0])

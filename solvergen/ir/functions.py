@@ -41,7 +41,7 @@ FUNCTIONS: dict[str, Function] = {
     )
 }
 
-RESERVED_FOR_LATER = ("sum", "mean", "dot", "norm1", "norm2", "max_abs", "count_nonzero", "all", "gradient")
+RESERVED_FOR_LATER = ("gradient",)
 """Names that a coming version of the language uses; refused as names of symbols already."""
 
 INTERNAL_FUNCTIONS = ("ipow", "pow")

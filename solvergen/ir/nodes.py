@@ -115,6 +115,27 @@ class Call(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Reduce(Expression):
+    """A scalar made of all elements: a reduction by its name; see ``reductions.py`` for the table.
+
+    ``over_all``: of all tensors of the optimizer, not of this one.
+    """
+
+    kind: str
+    args: tuple[Expression, ...]
+    over_all: bool = False
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """The arguments."""
+        return self.args
+
+    def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
+        """The same reduction of other arguments."""
+        return replace(self, args=operands)
+
+
+@dataclass(frozen=True, slots=True)
 class Round(Expression):
     """A float64 scalar meets an element: rounded once to the element's compute type."""
 

@@ -29,6 +29,7 @@ class Role(Enum):
     GRAD = "grad"
     STATE = "state"
     SCALAR_STATE = "scalar state"
+    SHARED_STATE = "shared state"
     TEMPORARY = "temporary"
 
     @property
@@ -65,7 +66,7 @@ Statement = Assign
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """At the end ``buffer`` (or scalar state) holds the definition ``name``, where ``guard`` holds."""
+    """At the end ``buffer`` (or state of one number) holds the definition ``name``, where ``guard`` holds."""
 
     buffer: str
     name: str

@@ -1,16 +1,19 @@
-"""The scheduled form: what the host computes, what enters the kernel, and the passes over memory."""
+"""The scheduled form: what the host computes, what enters the kernels, the passes over memory, and the
+stages of scalar work between them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solvergen.ir.guards import Guard
+from solvergen.ir.nodes import Name
 from solvergen.ir.program import Assign, Result
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the kernel's table of scalars: the host's definition ``name``, rounded once."""
+    """A column of a table of scalars: the definition ``name``. The kernels' own is rounded once."""
 
     name: str
     guard: Guard
@@ -25,26 +28,66 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Reduction:
+    """Terms that a pass forms of its elements ``args``; the scalar ``name`` is known after it."""
+
+    name: str
+    kind: str
+    args: tuple[Name, ...]
+    over_all: bool
+    guard: Guard
+
+
+@dataclass(frozen=True, slots=True)
 class Pass:
     """One sweep over memory: each load once, then the body, then each store once.
 
-    ``reason`` says why a new sweep had to begin here.
+    ``reason`` says why a new sweep had to begin here. ``reductions`` are formed of what the body defines.
     """
 
     loads: tuple[Load, ...]
     body: tuple[Assign, ...]
     stores: tuple[Result, ...]
     reason: str
+    reductions: tuple[Reduction, ...] = ()
+
+    def activity(self, options: tuple[str, ...]) -> Guard:
+        """The settings of ``options`` under which it has anything to do."""
+        return _union(options, [s.guard for s in self.stores] + [r.guard for r in self.reductions])
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Scalar work in float64 on the device, for each tensor. Stage ``number`` runs before the pass of that
+    number (the last one after all passes).
+
+    ``body`` may read columns of the wide table, columns of ``Schedule.values`` that earlier stages have
+    computed, reductions of earlier passes, and states of the device as they were before the update.
+    ``results`` are written to such states.
+    """
+
+    number: int
+    body: tuple[Assign, ...]
+    results: tuple[Result, ...] = ()
+
+    def activity(self, options: tuple[str, ...]) -> Guard:
+        """The settings of ``options`` under which it has anything to do."""
+        return _union(options, [s.guard for s in self.body] + [r.guard for r in self.results])
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """A program ready for printing.
 
-    ``given`` names the scalars that the host begins with (hyperparameters, ``t``, scalar state,
+    ``given`` names the scalars that the host begins with (hyperparameters, ``t``, its scalar state,
     options) and where they exist; ``host`` runs in float64 once for each distinct set of their values;
-    ``scalar_results`` are the new values of scalar state; ``table`` lists what the kernels read;
+    ``scalar_results`` are the new values of its scalar state; ``table`` lists what the kernels read;
     ``allowed`` is the program's.
+
+    Rules with reductions or shared state have ``stages`` too: ``wide`` are the host's definitions that
+    stages read, ``values`` what stages compute for later stages and for passes, where each is rounded as
+    it is read; ``device_states`` are the scalar states that stages keep, ``shared_states`` those of the
+    whole optimizer.
     """
 
     name: str
@@ -56,3 +99,25 @@ class Schedule:
     table: tuple[Column, ...]
     passes: tuple[Pass, ...]
     allowed: Guard | None = None
+    wide: tuple[Column, ...] = ()
+    values: tuple[Column, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    device_states: tuple[str, ...] = ()
+    shared_states: tuple[str, ...] = ()
+
+    @property
+    def reductions(self) -> tuple[Reduction, ...]:
+        """Those of all passes, in order: the columns of the table of totals."""
+        return tuple(r for sweep in self.passes for r in sweep.reductions)
+
+    @property
+    def is_staged(self) -> bool:
+        """Is there more to it than one sweep over memory?"""
+        return bool(self.stages) or len(self.passes) > 1 or bool(self.reductions)
+
+
+def _union(options: tuple[str, ...], guards: Sequence[Guard]) -> Guard:
+    result = Guard.never(options)
+    for guard in guards:
+        result = result | guard
+    return result

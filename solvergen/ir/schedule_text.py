@@ -17,11 +17,22 @@ def schedule_text(schedule: Schedule) -> str:
     lines += [f"  keep {_result(result)}" for result in schedule.scalar_results]
     lines += ["", "table of scalars, each rounded once"]
     lines += [f"  {i}: {c.name}{_when(c.guard)}" for i, c in enumerate(schedule.table)] or ["  empty"]
-    for number, sweep in enumerate(schedule.passes, start=1):
-        lines += ["", f"pass {number} of {len(schedule.passes)} ({sweep.reason})"]
-        lines += [f"  load  {load.buffer}{_when(load.guard)}" for load in sweep.loads]
-        lines += _statements(sweep.body)
-        lines += [f"  store {_result(store)}" for store in sweep.stores]
+    if schedule.is_staged:
+        lines += ["", "table in float64, for the stages"]
+        lines += [f"  {i}: {c.name}{_when(c.guard)}" for i, c in enumerate(schedule.wide)] or ["  empty"]
+        lines += ["", "values that stages hand on, for each tensor; passes round each once"]
+        lines += [f"  {i}: {c.name}{_when(c.guard)}" for i, c in enumerate(schedule.values)] or ["  empty"]
+    stages = {stage.number: stage for stage in schedule.stages}
+    for number in range(len(schedule.passes) + 1):
+        if number in stages:
+            lines += [
+                "",
+                f"stage {number}, {_place(number, len(schedule.passes))}, in float64 for each tensor",
+            ]
+            lines += _statements(stages[number].body)
+            lines += [f"  keep  {_result(result)}" for result in stages[number].results]
+        if number < len(schedule.passes):
+            lines += _pass_lines(schedule, number)
     return "\n".join(lines) + "\n"
 
 
@@ -35,3 +46,21 @@ def _result(result: Result) -> str:
 
 def _when(guard: Guard) -> str:
     return "" if guard.is_always else f"  when {guard.text()}"
+
+
+def _pass_lines(schedule: Schedule, number: int) -> list[str]:
+    sweep = schedule.passes[number]
+    lines = ["", f"pass {number + 1} of {len(schedule.passes)} ({sweep.reason})"]
+    lines += [f"  load  {load.buffer}{_when(load.guard)}" for load in sweep.loads]
+    lines += _statements(sweep.body)
+    lines += [f"  store {_result(store)}" for store in sweep.stores]
+    for r in sweep.reductions:
+        args = ", ".join([*(arg.name for arg in r.args), *(["all"] if r.over_all else [])])
+        lines.append(f"  reduce {r.name} = {r.kind}({args}){_when(r.guard)}")
+    return lines
+
+
+def _place(number: int, passes: int) -> str:
+    if number == 0:
+        return "before the first pass"
+    return "after the last pass" if number == passes else f"after pass {number}"

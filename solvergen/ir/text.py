@@ -9,8 +9,21 @@ from __future__ import annotations
 
 import math
 
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Round,
+    Stored,
+    Unary,
+)
 from solvergen.ir.program import Assign, Program, Symbol
+from solvergen.ir.reductions import ALL
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(1, 10)
 
@@ -61,6 +74,9 @@ def _text(node: Expression) -> tuple[str, int]:
         return f"{_at_least(node.left, _SUM)} {node.op} {_at_least(node.right, _SUM)}", _COMPARE
     if isinstance(node, Call):
         return f"{node.function}({', '.join(expression_text(arg) for arg in node.args)})", _ATOM
+    if isinstance(node, Reduce):
+        args = [expression_text(arg) for arg in node.args]
+        return f"{node.kind}({', '.join([*args, ALL] if node.over_all else args)})", _ATOM
     if isinstance(node, Round):
         return f"round({expression_text(node.operand)})", _ATOM
     assert isinstance(node, Stored)

@@ -12,13 +12,14 @@ from solvergen.ir.nodes import (
     Logic,
     Name,
     Number,
+    Reduce,
     Round,
     Stored,
     Unary,
     walk,
 )
 from solvergen.ir.program import Assign, Level, Program, Role
-from solvergen.ir.schedule import Schedule
+from solvergen.ir.schedule import Pass, Schedule, Stage
 from solvergen.ir.types import Kind, Rank
 
 
@@ -39,7 +40,7 @@ def verify(program: Program, after: str) -> Program:
 
 
 def verify_schedule(schedule: Schedule) -> Schedule:
-    """The scheduled form: names defined before use in each section, one load and store a buffer."""
+    """The scheduled form: names defined before use in each section, one load and store a buffer and pass."""
     try:
         host = dict(schedule.given)
         for statement in schedule.host:
@@ -49,31 +50,95 @@ def verify_schedule(schedule: Schedule) -> Schedule:
                 if isinstance(node, Name):
                     _available(host, node.name, statement.guard, schedule.allowed)
             _define(host, statement)
-        columns = [column.name for column in schedule.table]
-        if len(set(columns)) != len(columns):
-            raise _Violation("a column of the table occurs twice")
-        for name, guard in [(c.name, c.guard) for c in schedule.table]:
-            _available(host, name, guard, schedule.allowed)
+        for table in (schedule.table, schedule.wide):
+            columns = [column.name for column in table]
+            if len(set(columns)) != len(columns):
+                raise _Violation("a column of the table occurs twice")
+            for column in table:
+                _available(host, column.name, column.guard, schedule.allowed)
         for result in schedule.scalar_results:
             _available(host, result.name, result.guard, schedule.allowed)
-        for sweep in schedule.passes:
-            loaded = [load.buffer for load in sweep.loads]
-            stored = [store.buffer for store in sweep.stores]
-            if len(set(loaded)) != len(loaded) or len(set(stored)) != len(stored):
-                raise _Violation("a buffer is read or written twice in one pass")
-            known = {load.buffer: load.guard for load in sweep.loads} | {
-                c.name: c.guard for c in schedule.table
-            }
-            for statement in sweep.body:
-                for node in walk(statement.value):
-                    if isinstance(node, Name) and node.name not in schedule.options:
-                        _available(known, node.name, statement.guard, schedule.allowed)
-                _define(known, statement)
-            for store in sweep.stores:
-                _available(known, store.name, store.guard, schedule.allowed)
+        _verify_device(schedule)
     except _Violation as violation:
         raise CompilerBug(f"{schedule.name}: after scheduling: {violation}") from None
     return schedule
+
+
+def _verify_device(schedule: Schedule) -> None:
+    """Stages and passes in turn: each reads what is there by then."""
+    stages = {stage.number: stage for stage in schedule.stages}
+    handed = {c.name: c.guard for c in schedule.values}
+    computed: dict[str, Guard] = {}
+    complete: dict[str, Guard] = {}
+    overwritten: dict[str, Guard] = {}
+    for number in range(len(schedule.passes) + 1):
+        if number in stages:
+            _verify_stage(schedule, stages[number], handed, computed, complete)
+        if number < len(schedule.passes):
+            sweep = schedule.passes[number]
+            columns = {c.name: c.guard for c in schedule.table}
+            columns |= {name: guard & computed[name] for name, guard in handed.items() if name in computed}
+            _verify_pass(schedule, sweep, columns, overwritten)
+            for reduction in sweep.reductions:
+                before = complete.get(reduction.name, Guard.never(schedule.options))
+                complete[reduction.name] = before | reduction.guard
+            for store in sweep.stores:
+                overwritten[store.buffer] = store.guard
+    if not {r.buffer for s in schedule.passes for r in s.stores} <= set(schedule.buffers):
+        raise _Violation("a pass stores what is no buffer")
+
+
+def _verify_stage(
+    schedule: Schedule,
+    stage: Stage,
+    handed: dict[str, Guard],
+    computed: dict[str, Guard],
+    complete: dict[str, Guard],
+) -> None:
+    always = Guard.always(schedule.options)
+    known = {c.name: c.guard for c in schedule.wide} | dict.fromkeys(schedule.options, always)
+    known |= dict.fromkeys((*schedule.device_states, *schedule.shared_states), always)
+    known |= {name: guard & computed[name] for name, guard in handed.items() if name in computed}
+    for statement in stage.body:
+        if isinstance(statement.value, Reduce):
+            _available(complete, statement.target, statement.guard, schedule.allowed)
+        else:
+            for node in walk(statement.value):
+                if isinstance(node, (Round, Stored, Reduce)) or (node.type and node.type.is_element):
+                    raise _Violation(f"element arithmetic in a stage: {statement.target}")
+                if isinstance(node, Name):
+                    _available(known, node.name, statement.guard, schedule.allowed)
+        _define(known, statement)
+        before = computed.get(statement.target, Guard.never(schedule.options))
+        computed[statement.target] = before | statement.guard
+    for result in stage.results:
+        if result.buffer not in (*schedule.device_states, *schedule.shared_states):
+            raise _Violation(f"a stage writes {result.buffer}")
+        _available(known, result.name, result.guard, schedule.allowed)
+
+
+def _verify_pass(
+    schedule: Schedule, sweep: Pass, columns: dict[str, Guard], overwritten: dict[str, Guard]
+) -> None:
+    loaded = [load.buffer for load in sweep.loads]
+    stored = [store.buffer for store in sweep.stores]
+    if len(set(loaded)) != len(loaded) or len(set(stored)) != len(stored):
+        raise _Violation("a buffer is read or written twice in one pass")
+    if set(stored) & set(overwritten):
+        raise _Violation("a buffer is written in two passes")
+    known = {load.buffer: load.guard for load in sweep.loads} | columns
+    for statement in sweep.body:
+        for node in walk(statement.value):
+            if isinstance(node, Reduce):
+                raise _Violation(f"a reduction inside a pass: {statement.target}")
+            if isinstance(node, Name) and node.name not in schedule.options:
+                _available(known, node.name, statement.guard, schedule.allowed)
+        _define(known, statement)
+    for store in sweep.stores:
+        _available(known, store.name, store.guard, schedule.allowed)
+    for reduction in sweep.reductions:
+        for arg in reduction.args:
+            _available(known, arg.name, reduction.guard, schedule.allowed)
 
 
 class _Violation(Exception):
@@ -103,6 +168,9 @@ def _node(node: Expression, level: Level) -> None:
     elif isinstance(node, Stored):
         if not node.type.is_element:
             raise _Violation("Stored must be an element")
+    elif isinstance(node, Reduce):
+        if node.type.is_element or not all(o.type and o.type.is_element for o in node.operands):
+            raise _Violation(f"a reduction takes elements to a scalar: {node}")
     elif node.operands and not isinstance(node, (Name, Number)):
         _ranks(node)
 

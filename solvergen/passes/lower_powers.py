@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from solvergen.ir.describe import describe
+from solvergen.ir.fresh import FreshNames
 from solvergen.ir.nodes import Binary, Call, Expression, Name, Number, Round
 from solvergen.ir.program import Assign, Program, Role, Symbol
 from solvergen.ir.types import ELEMENT_REAL, SCALAR_REAL
-from solvergen.passes.describe import describe
-from solvergen.passes.rewrite import FreshNames, is_atomic
+from solvergen.passes.rewrite import is_atomic
 
 
 def lower_powers(program: Program) -> Program:

@@ -1,8 +1,8 @@
-"""Helpers that passes share: rebuilding expressions, and names that nobody has taken."""
+"""What passes share: rebuilding expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from solvergen.ir.nodes import Expression, Name, Number, Round
 
@@ -22,19 +22,3 @@ def is_atomic(expression: Expression) -> bool:
     if isinstance(expression, Round):
         return is_atomic(expression.operand)
     return isinstance(expression, (Name, Number))
-
-
-class FreshNames:
-    """Hands out names that are not taken, as close as possible to the one wished for."""
-
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
-
-    def take(self, wish: str) -> str:
-        """``wish``, or it with a number behind it; taken from now on."""
-        name, number = wish, 2
-        while name in self._taken:
-            name = f"{wish}_{number}"
-            number += 1
-        self._taken.add(name)
-        return name

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from solvergen.ir.describe import describe
+from solvergen.ir.fresh import FreshNames
 from solvergen.ir.guards import Guard, guard_of
 from solvergen.ir.nodes import Call, Expression, Name
 from solvergen.ir.program import Assign, Program, Role, Symbol
-from solvergen.passes.describe import describe
-from solvergen.passes.rewrite import FreshNames
 
 
 def select_options(program: Program) -> Program:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from solvergen.ir.describe import describe
+from solvergen.ir.fresh import FreshNames
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Expression, Name, Round, Stored, Unary
 from solvergen.ir.program import Assign, Program, Role, Symbol
-from solvergen.passes.describe import describe
-from solvergen.passes.rewrite import FreshNames, is_atomic
+from solvergen.passes.rewrite import is_atomic
 
 
 def share(program: Program) -> Program:

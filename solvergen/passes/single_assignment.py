@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from solvergen.ir.fresh import FreshNames
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Expression, Name, Stored
 from solvergen.ir.program import Assign, Level, Program, Result, Role, Symbol
-from solvergen.passes.rewrite import FreshNames, rebuild
+from solvergen.passes.rewrite import rebuild
 
 
 def single_assignment(program: Program) -> Program:

@@ -7,14 +7,16 @@ place is refused rather than copied; gradients are only read.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from solvergen.errors import ArrayError
 from solvergen.runtime.arrays import Array, HostArray
-from solvergen.runtime.definition import Initial
+from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
+from solvergen.runtime.workspace import HostWorkspace
 
 if TYPE_CHECKING:
     from solvergen.runtime.backends.base import LaunchPlan
@@ -112,6 +114,10 @@ class HostArrays:
             return np.zeros(param.shape, dtype)  # pages of large arrays are touched only by the first step
         with np.errstate(all="ignore"):
             return np.full(param.shape, init, dtype)
+
+    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> HostWorkspace:
+        """A workspace of NumPy arrays."""
+        return HostWorkspace(definition, [param.size for param in params])
 
     def upload(self, host: HostArray) -> HostArray:
         """A copy."""

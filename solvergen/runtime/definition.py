@@ -47,11 +47,38 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state: an array shaped as its parameter (``"param"``) or one float a tensor (``"scalar"``)."""
+    """A state: an array shaped as its parameter (``"param"``), one float a tensor (``"scalar"``), or one
+    float for the whole optimizer (``"shared"``)."""
 
     name: str
-    shape: Literal["param", "scalar"] = "param"
+    shape: Literal["param", "scalar", "shared"] = "param"
     doc: str = ""
+
+
+ReductionKind = Literal["sum", "mean", "dot", "norm1", "norm2", "max_abs", "count_nonzero"]
+"""What a reduction makes of elements. The totals of ``norm2`` are sums of squares and those of ``mean`` sums:
+whoever reads a total takes the root, or divides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass over the elements, and the reductions whose terms it forms.
+
+    They are the columns ``first``, ``first + 1``, ... of the table of totals. ``kinds`` and ``over`` have an
+    entry for each: what it makes of the terms, and whether it is over the tensor or over all tensors.
+    """
+
+    first: int = 0
+    kinds: tuple[ReductionKind, ...] = ()
+    over: tuple[Literal["tensor", "all"], ...] = ()
+
+
+def _only_pass(**options: bool) -> tuple[int, ...]:
+    return (0,)
+
+
+def _no_stage(**options: bool) -> tuple[int, ...]:
+    return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +103,19 @@ class Definition:
     all by position: the new parameter, array states and scalar states, in this order. Elements are
     arrays of the compute type ``real``; ``rounded`` rounds to the parameter's storage type and back.
     States that don't exist under the options are None, as argument and as result.
+
+    The fields from ``device_states`` on are of *staged* rules: those that have reductions, or state that
+    depends on some. An update of these is several passes over the elements, pass 0, 1, ..., and scalar work
+    between: stage k before pass k, and one more after the last. ``device_states`` are the scalar states that
+    stages compute; like shared states they live beside the tensors, and the host never waits for them.
+    ``wide`` names the columns of the table of float64 scalars that stages read, ``n_values`` counts the
+    scalars that they compute for passes and later stages, ``stages`` has the numbers of those that exist.
+    ``active_passes(**options)`` and ``active_stages(**options)`` say which are run. Of staged rules
+
+    ``scalars`` returns a row of ``table``, a row of ``wide``, and the new scalar states (those on the host).
+    ``update`` gets whole tensors, flat. Scalar states come and go in the order of the spec, wherever they
+    live, and shared states after them. If ``yields``, it is a generator: it yields each reduction over all
+    tensors (``reference_math.over_all``), is sent its value, and returns what others return.
     """
 
     name: str
@@ -88,13 +128,21 @@ class Definition:
     state: tuple[State, ...]
     table: tuple[str, ...]
     update: Callable[..., tuple[Any, ...]]
-    scalars: Callable[..., tuple[tuple[float, ...], dict[str, float]]]
+    scalars: Callable[..., tuple[Any, ...]]
     options_of: Callable[..., dict[str, bool]]
     constraints: Callable[..., str | None]
     active_state: Callable[..., tuple[str, ...]]
     buffers_read: Callable[..., tuple[str, ...]]
     buffers_written: Callable[..., tuple[str, ...]]
     initial_state: Callable[..., dict[str, Initial]]
+    device_states: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    n_values: int = 0
+    passes: tuple[Pass, ...] = (Pass(),)
+    stages: tuple[int, ...] = ()
+    active_passes: Callable[..., tuple[int, ...]] = _only_pass
+    active_stages: Callable[..., tuple[int, ...]] = _no_stage
+    yields: bool = False
 
     @cached_property
     def array_states(self) -> tuple[str, ...]:
@@ -103,8 +151,33 @@ class Definition:
 
     @cached_property
     def scalar_states(self) -> tuple[str, ...]:
-        """Names of the states that are one float a tensor."""
+        """Names of the states that are one float a tensor and that the host program computes."""
+        return tuple(s.name for s in self.state if s.shape == "scalar" and s.name not in self.device_states)
+
+    @cached_property
+    def shared_states(self) -> tuple[str, ...]:
+        """Names of the states that are one float for the whole optimizer."""
+        return tuple(s.name for s in self.state if s.shape == "shared")
+
+    @cached_property
+    def all_scalar_states(self) -> tuple[str, ...]:
+        """Names of the states that are one float a tensor, on the host or not: the reference's order."""
         return tuple(s.name for s in self.state if s.shape == "scalar")
+
+    @cached_property
+    def n_reductions(self) -> int:
+        """How many reductions all passes have together: the columns of the table of totals."""
+        return sum(len(one.kinds) for one in self.passes)
+
+    @cached_property
+    def reduces_over_all(self) -> bool:
+        """Whether there are reductions over all tensors."""
+        return any("all" in one.over for one in self.passes)
+
+    @cached_property
+    def is_staged(self) -> bool:
+        """Whether an update is more than one pass that needs nothing but its elements and a row."""
+        return bool(self.stages) or self.n_reductions > 0 or len(self.passes) > 1
 
     @cached_property
     def hyperparameter_names(self) -> tuple[str, ...]:

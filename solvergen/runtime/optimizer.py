@@ -12,8 +12,9 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
-from solvergen.errors import HyperparameterError, OptimizerError, UnknownAttribute
+from solvergen.errors import CompilerBug, HyperparameterError, OptimizerError, UnknownAttribute
 from solvergen.runtime import backends, config, restoring
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
 from solvergen.runtime.definition import Definition, definition_of
@@ -25,8 +26,8 @@ from solvergen.runtime.plan import Launches
 from solvergen.runtime.policies import checked_policy, raise_nonfinite
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
-from solvergen.runtime.tensors import adopt_all, make_tensors
-from solvergen.runtime.views import StateView, TensorView
+from solvergen.runtime.tensors import adopt_all, make_tensors, make_workspace
+from solvergen.runtime.views import SharedView, StateView, TensorView
 
 Self = TypeVar("Self", bound="Optimizer")
 
@@ -78,7 +79,10 @@ class Optimizer:
         arrays = adopt_all(self._backend, read.names, read.arrays)
         self._tensors = make_tensors(definition, self._backend, read.names, arrays, self._groups)
         self._cohorts = Cohorts(_first_cohorts(definition, self._groups, self._positions), len(self._names))
-        self._launches = Launches(definition, self._backend, self._tensors, [g.options for g in self._groups])
+        self._workspace = make_workspace(definition, self._backend, self._tensors, self._groups)
+        self._launches = Launches(
+            definition, self._backend, self._tensors, [g.options for g in self._groups], self._workspace
+        )
 
     def step(self, gradients: Any) -> bool:
         """Update every parameter that has a gradient, in place.
@@ -89,9 +93,9 @@ class Optimizer:
         Returns True, or False if ``nonfinite="skip"`` left the step out. Raises ArrayError for gradients
         that can't be used and for a parameter that has been made read-only, and NonfiniteGradient under
         ``nonfinite="raise"``; nothing has changed then.
-        Should the launch itself fail, as when a GPU does, counts and scalar states are as before, but
-        some tensors may have been updated. Signals (Ctrl-C) that arrive during a launch are handled when
-        the step is done.
+        Should the launch itself fail, as when a GPU does, counts, shared states and the scalar states on
+        the host are as before, but some tensors may have been updated, and what lives beside them. Signals
+        (Ctrl-C) that arrive during a launch are handled when the step is done.
         """
         flat = self._layout.flatten(gradients)
         bound = self._launches.bind(flat)
@@ -103,8 +107,10 @@ class Optimizer:
             bound.follow(self._cohorts)
             self._settings.refresh()
             with np.errstate(all="ignore"):
-                rows, scalars = host_step(self.definition, self._settings, bound.cohorts, self._backend.table)
-                bound.fill(rows)
+                rows, wide, scalars = host_step(
+                    self.definition, self._settings, bound.cohorts, self._backend.table
+                )
+                bound.fill(rows, wide)
 
             def run() -> None:
                 undo = advance(bound.cohorts, scalars)
@@ -148,17 +154,33 @@ class Optimizer:
     @property
     def state(self) -> StateView:
         """The states: ``opt.state["m"]["layer1.weight"]``. Arrays are the live ones, on the backend's
-        device; scalar states are floats."""
+        device; scalar states are floats. Reading one that lives on a GPU waits for it. ``shared`` has those
+        that are one number for all tensors."""
         definition = self.definition
-        active = [set(definition.active_state(**group.options)) for group in self._groups]
+        active = self._active()
         views = {}
         for state in definition.state:
+            if state.shape == "shared":
+                continue
             having = {
                 name: i for name, i in self._positions.items() if state.name in active[self._tensors[i].group]
             }
             if having or any(state.name in names for names in active):
                 views[state.name] = self._view(f"state[{state.name!r}]", having, self._reader(state.name))
-        return StateView(views, [s.name for s in definition.state if s.name not in views])
+        absent = [s.name for s in definition.state if s.name not in views]
+        return StateView(views, absent, definition.shared_states)
+
+    @property
+    def shared(self) -> SharedView:
+        """The states that are one number for the whole optimizer: ``opt.shared["d"]``, a float. Reading one
+        that lives on a GPU waits for it."""
+        active = self._active()
+        places = {}
+        for i, name in enumerate(self.definition.shared_states):
+            if any(name in names for names in active):
+                places[name] = i
+        absent = [name for name in self.definition.shared_states if name not in places]
+        return SharedView(places, lambda i: float(self._read_workspace()[1][i]), absent)
 
     @property
     def steps(self) -> TensorView[int]:
@@ -242,7 +264,13 @@ class Optimizer:
 
     def _snapshot(self, *, params: bool) -> SnapshotData:
         return restoring.snapshot(
-            self.definition, self._backend, self._groups, self._tensors, self._cohorts, params=params
+            self.definition,
+            self._backend,
+            self._groups,
+            self._tensors,
+            self._cohorts,
+            self._workspace,
+            params=params,
         )
 
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
@@ -253,6 +281,7 @@ class Optimizer:
             self._groups,
             self._tensors,
             self._cohorts,
+            self._workspace,
             source=source,
             params=params,
             hyperparameters=hyperparameters,
@@ -264,10 +293,22 @@ class Optimizer:
     def _view(self, what: str, positions: Mapping[str, int], get: Any) -> TensorView[Any]:
         return TensorView(what, positions, get, self._by_position)
 
+    def _active(self) -> list[tuple[str, ...]]:
+        """The names of the states that exist in each group."""
+        return [self.definition.active_state(**group.options) for group in self._groups]
+
+    def _read_workspace(self) -> tuple[HostArray, HostArray]:
+        if self._workspace is None:
+            raise CompilerBug(f"{self.definition.name} has states on the device, but isn't staged")
+        return self._workspace.read()
+
     def _reader(self, state: str) -> Any:
         if state in self.definition.scalar_states:
             column = self.definition.scalar_states.index(state)
             return lambda i: self._cohorts.of(i).scalars[column]
+        if state in self.definition.device_states:
+            column = self.definition.device_states.index(state)
+            return lambda i: float(self._read_workspace()[0][i, column])
         column = self.definition.array_states.index(state)
         return lambda i: self._tensors[i].plan.states[column]
 

@@ -7,13 +7,23 @@ like the one before costs one quick check a launch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 
 from solvergen.errors import ArrayError, CompilerBug
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.backends.base import Backend, Launcher, LaunchPlan
+from solvergen.runtime.backends.base import (
+    Backend,
+    BoundLauncher,
+    Launcher,
+    LaunchPlan,
+    StagedLauncher,
+    Step,
+    Workspace,
+)
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
@@ -26,8 +36,10 @@ KEPT_PATTERNS = 32
 """Patterns of gradients (present or not, and of which dtypes) whose launches are kept; the least recently
 used are dropped."""
 
+L = TypeVar("L", bound=BoundLauncher)
 
-class Launch:
+
+class Launch(Generic[L]):
     """A launcher, the positions of its tensors, and the tables that it reads.
 
     ``dtype`` is the table's. ``pick`` reads this launch's gradients out of all; None where they are all
@@ -38,7 +50,7 @@ class Launch:
 
     def __init__(
         self,
-        launcher: Launcher,
+        launcher: L,
         members: list[int],
         dtype: str,
         pick: Callable[[Sequence[object]], Sequence[object]] | None,
@@ -51,7 +63,7 @@ class Launch:
         self.table = np.zeros((0, 0), dtype)
 
 
-class LaunchSet:
+class BoundSet(Generic[L]):
     """The launches of one pattern. ``mask`` has a byte for each tensor, 1 where it has a gradient.
 
     ``width`` is the number of columns of the tables.
@@ -59,7 +71,7 @@ class LaunchSet:
 
     __slots__ = ("_version", "_width", "cohorts", "launches", "mask", "members")
 
-    def __init__(self, launches: tuple[Launch, ...], mask: bytes, width: int) -> None:
+    def __init__(self, launches: tuple[Launch[L], ...], mask: bytes, width: int) -> None:
         self.launches = launches
         self._width = width
         self.mask = mask
@@ -87,16 +99,14 @@ class LaunchSet:
             launch.table = tables.setdefault(launch.dtype, np.zeros(shape, launch.dtype))
         self._version = cohorts.version
 
-    def fill(self, rows: Sequence[tuple[float, ...]]) -> None:
-        """Write a row of scalars for each cohort, each value rounded once to the type of the tables."""
+    def fill(self, rows: Sequence[tuple[float, ...]], wide: Sequence[tuple[float, ...]]) -> None:
+        """Write a row of scalars for each cohort, each value rounded once to the type of the tables.
+
+        ``wide`` has a row for each cohort if the rule is staged.
+        """
         if self._width:
             for table in {launch.dtype: launch.table for launch in self.launches}.values():
                 table[...] = rows
-
-    def launch(self) -> None:
-        """Run the update of everything that is bound."""
-        for launch in self.launches:
-            launch.launcher.launch(launch.table, launch.rows)
 
     def finite(self) -> bool:
         """Whether all bound gradients are finite."""
@@ -106,6 +116,65 @@ class LaunchSet:
         """Let go of the gradients."""
         for launch in self.launches:
             launch.launcher.release()
+
+
+class LaunchSet(BoundSet[Launcher]):
+    """The launches of a rule that is elementwise."""
+
+    __slots__ = ()
+
+    def launch(self) -> None:
+        """Run the update of everything that is bound."""
+        for launch in self.launches:
+            launch.launcher.launch(launch.table, launch.rows)
+
+
+class StagedLaunchSet(BoundSet[StagedLauncher]):
+    """The launches of a staged rule, which go through its passes together.
+
+    ``total_size`` is the number of elements of all tensors with gradients.
+    """
+
+    __slots__ = ("_steps", "_total_size", "_wide", "_wide_width", "_workspace")
+
+    def __init__(
+        self,
+        launches: tuple[Launch[StagedLauncher], ...],
+        mask: bytes,
+        width: int,
+        wide_width: int,
+        total_size: int,
+        workspace: Workspace,
+    ) -> None:
+        super().__init__(launches, mask, width)
+        self._wide_width = wide_width
+        self._wide = np.zeros((0, 0))
+        self._total_size = float(total_size)
+        self._workspace = workspace
+        self._steps: list[tuple[StagedLauncher, Step]] = []
+
+    def follow(self, cohorts: Cohorts) -> None:
+        """See ``BoundSet``."""
+        if self._version == cohorts.version:
+            return
+        super().follow(cohorts)
+        self._wide = np.zeros((len(self.cohorts), max(1, self._wide_width)))
+        leader = self.mask.find(1)
+        self._steps = [
+            (launch.launcher, Step(launch.table, launch.rows, self._wide, self._total_size, leader))
+            for launch in self.launches
+        ]
+
+    def fill(self, rows: Sequence[tuple[float, ...]], wide: Sequence[tuple[float, ...]]) -> None:
+        """See ``BoundSet``."""
+        super().fill(rows, wide)
+        if self._wide_width and self.launches:
+            self._wide[...] = wide
+
+    def launch(self) -> None:
+        """Run the update of everything that is bound."""
+        if self._steps:
+            self._workspace.run(self._steps)
 
 
 class Launches:
@@ -121,19 +190,23 @@ class Launches:
         backend: Backend,
         tensors: Sequence[Tensor],
         options: Sequence[Mapping[str, bool]],
+        workspace: Workspace | None = None,
     ) -> None:
-        """``options`` has the options of each group."""
+        """``options`` has the options of each group. Staged rules have a ``workspace``."""
         self._definition = definition
+        self._workspace = workspace
         self._backend = backend
         self._tensors = tensors
         self._options = options
-        self._current: LaunchSet | None = None
-        self._known: dict[tuple[str | None, ...], LaunchSet] = {}  # by dtypes, most recently used last
+        self._current: LaunchSet | StagedLaunchSet | None = None
+        self._known: dict[
+            tuple[str | None, ...], LaunchSet | StagedLaunchSet
+        ] = {}  # by dtypes, most recently used last
         owned = [(a, t.plan.name) for t in tensors for a in (t.plan.param, *t.plan.states) if a is not None]
         self._owned = Spans.over([array for array, _ in owned], backend.span_of)
         self._owners = [name for _, name in owned]
 
-    def bind(self, gradients: Sequence[object]) -> LaunchSet:
+    def bind(self, gradients: Sequence[object]) -> LaunchSet | StagedLaunchSet:
         """Bind gradients, one or None a tensor. Raises ArrayError that says which can't be used and why."""
         current = self._current
         if current is not None and current.members is None and current.bind(gradients):
@@ -153,7 +226,9 @@ class Launches:
             raise CompilerBug("a launcher refuses gradients that were checked")
         return self._use(dtypes, found)
 
-    def _use(self, dtypes: tuple[str | None, ...], launches: LaunchSet) -> LaunchSet:
+    def _use(
+        self, dtypes: tuple[str | None, ...], launches: LaunchSet | StagedLaunchSet
+    ) -> LaunchSet | StagedLaunchSet:
         self._known.pop(dtypes, None)
         self._known[dtypes] = self._current = launches
         return launches
@@ -171,13 +246,13 @@ class Launches:
                     "or its state, which the optimizer overwrites; pass a copy"
                 )
 
-    def _prepare(self, dtypes: tuple[str | None, ...], mask: bytes) -> LaunchSet:
+    def _prepare(self, dtypes: tuple[str | None, ...], mask: bytes) -> LaunchSet | StagedLaunchSet:
         parts: dict[tuple[str, str, tuple[bool, ...]], list[int]] = {}
         for i, (tensor, grad_dtype) in enumerate(zip(self._tensors, dtypes, strict=True)):
             if grad_dtype is not None:
                 options = tuple(self._options[tensor.group].values())
                 parts.setdefault((tensor.dtype, grad_dtype, options), []).append(i)
-        launches = []
+        launches: list[Launch[Launcher | StagedLauncher]] = []
         kernels = self._backend.table == "kernel"
         for (param_dtype, grad_dtype, _), members in parts.items():
             plan = LaunchPlan(
@@ -187,6 +262,8 @@ class Launches:
                 grad_dtype=grad_dtype,
                 tensors=tuple(self._tensors[i].plan for i in members),
                 owned=self._owned,
+                positions=tuple(members),
+                workspace=self._workspace,
             )
             everything = len(members) == len(self._tensors)
             launches.append(
@@ -197,4 +274,14 @@ class Launches:
                     None if everything else picker(members),
                 )
             )
-        return LaunchSet(tuple(launches), mask, table_width(self._definition, self._backend.table))
+        width = table_width(self._definition, self._backend.table)
+        if self._workspace is None:
+            return LaunchSet(cast("tuple[Launch[Launcher], ...]", tuple(launches)), mask, width)
+        return StagedLaunchSet(
+            cast("tuple[Launch[StagedLauncher], ...]", tuple(launches)),
+            mask,
+            width,
+            len(self._definition.wide),
+            sum(math.prod(t.plan.shape) for t, present in zip(self._tensors, mask, strict=True) if present),
+            self._workspace,
+        )

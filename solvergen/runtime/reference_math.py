@@ -17,6 +17,41 @@ from typing import Any
 import numpy as np
 
 from solvergen.runtime import scalars
+from solvergen.runtime.reductions import (
+    count_nonzero,
+    dot,
+    max_abs,
+    mean,
+    norm1,
+    norm2,
+    over_all,
+    sum_of,
+)
+
+__all__ = [
+    "Condition",
+    "Value",
+    "absolute",
+    "clip",
+    "count_nonzero",
+    "divide",
+    "dot",
+    "floor",
+    "floor_divide",
+    "max_abs",
+    "maximum",
+    "mean",
+    "minimum",
+    "norm1",
+    "norm2",
+    "over_all",
+    "power",
+    "remainder",
+    "sign",
+    "sqrt",
+    "sum_of",
+    "where",
+]
 
 Value = Any
 """An array of float32 or float64, or a Python float."""

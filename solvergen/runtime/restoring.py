@@ -15,7 +15,7 @@ import numpy as np
 import solvergen
 from solvergen.errors import OptimizerError, SnapshotWarning
 from solvergen.runtime.arrays import Array, HostArray
-from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.backends.base import Backend, Workspace
 from solvergen.runtime.buffers import ARRAY_TYPES, address_of, type_name, writable
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.definition import Definition
@@ -32,25 +32,26 @@ def snapshot(
     groups: Sequence[Group],
     tensors: Sequence[Tensor],
     cohorts: Cohorts,
+    workspace: Workspace | None,
     *,
     params: bool,
 ) -> SnapshotData:
     """Copies of everything; of the parameters too where ``params`` says so."""
     kept = []
+    states, shared = _read(workspace)
     for i, tensor in enumerate(tensors):
         cohort = cohorts.of(i)
         active = definition.active_state(**groups[tensor.group].options)
+        scalars = dict(zip(definition.scalar_states, cohort.scalars, strict=True))
+        if definition.device_states:
+            scalars |= dict(zip(definition.device_states, states[i].tolist(), strict=True))
         kept.append(
             TensorData(
                 name=tensor.plan.name,
                 shape=tensor.plan.shape,
                 dtype=tensor.dtype,
                 t=cohort.t,
-                scalars={
-                    name: value
-                    for name, value in zip(definition.scalar_states, cohort.scalars, strict=True)
-                    if name in active
-                },
+                scalars={name: scalars[name] for name in definition.all_scalar_states if name in active},
                 arrays={
                     name: backend.to_host(state)
                     for name, state in zip(definition.array_states, tensor.plan.states, strict=True)
@@ -67,6 +68,11 @@ def snapshot(
         schema=tuple((state.name, state.shape) for state in definition.state),
         groups=tuple(_group_data(group) for group in groups),
         tensors=tuple(kept),
+        shared={
+            name: value
+            for name, value in zip(definition.shared_states, shared.tolist(), strict=True)
+            if any(name in definition.active_state(**group.options) for group in groups)
+        },
     )
 
 
@@ -77,6 +83,7 @@ def restore(
     groups: Sequence[Group],
     tensors: Sequence[Tensor],
     cohorts: Cohorts,
+    workspace: Workspace | None,
     *,
     source: str,
     params: bool,
@@ -113,6 +120,13 @@ def restore(
         for i, (tensor, kept) in enumerate(zip(tensors, found.tensors, strict=True))
     ]
 
+    states, shared = _read(workspace)
+    for i, kept in enumerate(found.tensors):
+        for column, name in enumerate(definition.device_states):
+            states[i, column] = kept.scalars.get(name, states[i, column])
+    for column, name in enumerate(definition.shared_states):
+        shared[column] = data.shared.get(name, shared[column])
+
     copies: list[tuple[Array, HostArray]] = []
     for tensor, kept in zip(tensors, found.tensors, strict=True):
         for name, state in zip(definition.array_states, tensor.plan.states, strict=True):
@@ -130,6 +144,8 @@ def restore(
     def put_back() -> None:
         for target, kept_array in copies:
             backend.copy_in(target, kept_array)
+        if workspace is not None:
+            workspace.write(states, shared)
         cohorts.restore(restored)
         if hyperparameters:
             for group, values in zip(groups, found.groups, strict=True):
@@ -138,8 +154,13 @@ def restore(
     uninterrupted(put_back)
 
 
+def _read(workspace: Workspace | None) -> tuple[HostArray, HostArray]:
+    """The scalar and the shared states that live beside the tensors: none without a workspace."""
+    return (np.zeros((0, 0)), np.zeros(0)) if workspace is None else workspace.read()
+
+
 def as_dict(data: SnapshotData) -> dict[str, Any]:
-    """As dicts, lists, strings, numbers and arrays."""
+    """As dicts, lists, strings, numbers and arrays. ``shared`` is there if the rule has such states."""
     return {
         "spec": data.spec,
         "class_name": data.class_name,
@@ -165,12 +186,14 @@ def as_dict(data: SnapshotData) -> dict[str, Any]:
             }
             for tensor in data.tensors
         },
+        **({"shared": dict(data.shared)} if any(kind == "shared" for _, kind in data.schema) else {}),
     }
 
 
 def from_dict(state_dict: Any) -> SnapshotData:
     """What ``as_dict`` made. Raises OptimizerError where the form isn't that."""
     read = _Reader(state_dict, "the state_dict")
+    has_shared = "shared" in read.mapping("schema").values()
     return SnapshotData(
         spec=read.text("spec"),
         class_name=read.text("class_name"),
@@ -179,6 +202,7 @@ def from_dict(state_dict: Any) -> SnapshotData:
         schema=tuple((name, read.is_text(shape)) for name, shape in read.mapping("schema").items()),
         groups=tuple(_group_from(entry, i) for i, entry in enumerate(read.sequence("groups"))),
         tensors=tuple(_tensor_from(name, entry) for name, entry in read.mapping("tensors").items()),
+        shared=read.numbers("shared") if has_shared else {},
     )
 
 

@@ -44,8 +44,9 @@ class GroupData:
 class SnapshotData:
     """An optimizer at rest.
 
-    ``version`` is solvergen's; ``schema`` lists (name, ``"param"`` or ``"scalar"``) of all states of
-    the definition in order, whether active or not.
+    ``version`` is solvergen's; ``schema`` lists (name, ``"param"``, ``"scalar"`` or ``"shared"``) of all
+    states of the definition in order, whether active or not. ``shared`` holds those that are one number for
+    the whole optimizer, as far as they exist.
     """
 
     spec: str
@@ -55,3 +56,4 @@ class SnapshotData:
     schema: tuple[tuple[str, str], ...]
     groups: tuple[GroupData, ...]
     tensors: tuple[TensorData, ...]
+    shared: Mapping[str, float] = field(default_factory=dict)

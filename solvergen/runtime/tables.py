@@ -50,29 +50,39 @@ def host_step(
     settings: Settings,
     cohorts: Sequence[Cohort],
     table: Literal["kernel", "reference"],
-) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]]]:
-    """The rows of the table and the new scalar states, both for each cohort at its next ``t``.
+) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]], list[tuple[float, ...]]]:
+    """The rows of the table, those of the wide table (of staged rules; none otherwise) and the new scalar
+    states, each for each cohort at its next ``t``.
 
     Nothing is changed. ``table`` is what the backend wants rows to hold.
     """
     names = definition.scalar_states
+    staged = definition.is_staged
     rows: list[tuple[float, ...]] = []
+    wide_rows: list[tuple[float, ...]] = []
     new_scalars: list[tuple[float, ...]] = []
-    memo: dict[tuple[int, int, bytes], tuple[tuple[float, ...], tuple[float, ...]]] = {}
+    memo: dict[tuple[int, int, bytes], tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {}
     for cohort in cohorts:
         t, old = cohort.t + 1, cohort.scalars
         key = (settings.keys[cohort.group], t, struct.pack(f"{len(old)}d", *old) if old else b"")
         found = memo.get(key)
         if found is None:
-            row, new = definition.scalars(
+            computed = definition.scalars(
                 **settings.arguments[cohort.group], t=float(t), **dict(zip(names, old, strict=True))
             )
+            row, new = computed[0], computed[-1]
             if table == "reference":
                 row = (*old, *settings.values[cohort.group], float(t))
-            found = memo[key] = (row, tuple(new.get(name, o) for name, o in zip(names, old, strict=True)))
+            found = memo[key] = (
+                row,
+                computed[1] if staged else (),
+                tuple(new.get(name, o) for name, o in zip(names, old, strict=True)),
+            )
         rows.append(found[0])
-        new_scalars.append(found[1])
-    return rows, new_scalars
+        if staged:
+            wide_rows.append(found[1])
+        new_scalars.append(found[2])
+    return rows, wide_rows, new_scalars
 
 
 def table_width(definition: Definition, table: Literal["kernel", "reference"]) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from solvergen.errors import ArrayError
 from solvergen.runtime.arrays import Array
-from solvergen.runtime.backends.base import Backend, TensorPlan
+from solvergen.runtime.backends.base import Backend, TensorPlan, Workspace
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
 
@@ -62,3 +64,29 @@ def make_tensors(
             plan = TensorPlan(name, param, tuple(param.shape), states)
             tensors[position[name]] = Tensor(plan, backend.dtype_of(param), g)
     return tuple(tensor for tensor in tensors if tensor is not None)
+
+
+def make_workspace(
+    definition: Definition, backend: Backend, tensors: Sequence[Tensor], groups: Sequence[Group]
+) -> Workspace | None:
+    """The workspace of a staged rule, with the scalar and shared states as they begin; None for other rules.
+
+    A shared state begins as the group says that has the first tensor of all those for which it exists.
+    Raises ArrayError where one workspace can't serve all parameters.
+    """
+    if not definition.is_staged:
+        return None
+    workspace = backend.workspace(definition, [tensor.plan.param for tensor in tensors])
+    states = np.zeros((len(tensors), len(definition.device_states)))
+    shared = np.zeros(len(definition.shared_states))
+    initial = [definition.initial_state(**group.effective(), **group.options) for group in groups]
+    for i, tensor in enumerate(tensors):
+        states[i] = [initial[tensor.group][name] for name in definition.device_states]
+    in_order = dict.fromkeys([*(tensor.group for tensor in tensors), *range(len(groups))])
+    for column, name in enumerate(definition.shared_states):
+        for g in in_order:
+            if name in definition.active_state(**groups[g].options):
+                shared[column] = initial[g][name]
+                break
+    workspace.write(states, shared)
+    return workspace

@@ -50,15 +50,26 @@ class TensorView(Mapping[str, T]):
 
 
 class StateView(Mapping[str, TensorView[Any]]):
-    """The states by name, and in each the tensors that have it."""
+    """The states by name, and in each the tensors that have it.
 
-    def __init__(self, views: Mapping[str, TensorView[Any]], absent: Sequence[str]) -> None:
+    ``absent`` are the states that don't exist under the options, ``shared`` those that no tensor has.
+    """
+
+    def __init__(
+        self, views: Mapping[str, TensorView[Any]], absent: Sequence[str], shared: Sequence[str] = ()
+    ) -> None:
         self._views = views
         self._absent = absent
+        self._shared = shared
 
     def __getitem__(self, name: str) -> TensorView[Any]:
         if isinstance(name, str) and name in self._views:
             return self._views[name]
+        if name in self._shared:
+            raise UnknownName(
+                f"the state {name!r} is one number for the whole optimizer, not one a tensor: "
+                f"read opt.shared[{name!r}]"
+            )
         if name in self._absent:
             raise UnknownName(f"the state {name!r} doesn't exist under this optimizer's options")
         raise UnknownName(f"no state {name!r:.60}" + did_you_mean(name, self._views))
@@ -71,3 +82,31 @@ class StateView(Mapping[str, TensorView[Any]]):
 
     def __repr__(self) -> str:
         return f"<state: {', '.join(self._views)}>"
+
+
+class SharedView(Mapping[str, float]):
+    """The states that are one number for the whole optimizer, by name. ``get`` reads the one at a place.
+
+    ``absent`` are those that don't exist under the options.
+    """
+
+    def __init__(self, places: Mapping[str, int], get: Callable[[int], float], absent: Sequence[str]) -> None:
+        self._places = places
+        self._get = get
+        self._absent = absent
+
+    def __getitem__(self, name: str) -> float:
+        if isinstance(name, str) and name in self._places:
+            return self._get(self._places[name])
+        if name in self._absent:
+            raise UnknownName(f"the shared state {name!r} doesn't exist under this optimizer's options")
+        raise UnknownName(f"no shared state {name!r:.60}" + did_you_mean(name, self._places))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __repr__(self) -> str:
+        return f"<shared state: {', '.join(self._places)}>"

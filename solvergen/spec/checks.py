@@ -174,14 +174,14 @@ def check_scalar_copies(tree: Mapping, source: Source) -> _Findings:
         if not isinstance(entry, Mapping):
             continue
         init, shape = entry.get("init"), entry.get("shape")
-        if _is_text(init, "param") and _is_text(shape, "scalar"):
+        if _is_text(init, "param") and isinstance(shape, Scalar) and shape.value in ("scalar", "shared"):
             assert init is not None
             yield _found(
                 source,
                 "SG027",
                 f"{shorten(key.text.text)} is one number, so it can't begin as a copy of the parameter",
                 init.location,
-                "remove 'shape: scalar', or give a number",
+                f"remove 'shape: {shape.value}', or give a number",
             )
 
 

@@ -99,8 +99,10 @@ class StateDocument(_Document):
         description="Its first value: a number, an expression in hyperparameters and options, "
         "or param (a copy of the parameter).",
     )
-    shape: Literal["param", "scalar"] = Field(
-        default="param", description="param: one number an element. scalar: one number a parameter."
+    shape: Literal["param", "scalar", "shared"] = Field(
+        default="param",
+        description="param: one number an element. scalar: one number a parameter. "
+        "shared: one number for the whole optimizer.",
     )
     when: Line | None = Field(default=None, description="Exists only if this condition on options holds.")
     output: bool = Field(

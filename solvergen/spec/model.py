@@ -93,10 +93,10 @@ class Option:
 class State:
     """What a rule remembers of each parameter from step to step.
 
-    ``shape`` is ``"param"`` (one number an element) or ``"scalar"`` (one a parameter). ``init`` is
-    a number, an expression in hyperparameters and options, or exactly ``param``: a copy of the
-    parameter. ``when``: the condition on options under which it exists. ``output``: it is there for
-    the caller to read, and needs no effect on the parameter.
+    ``shape`` is ``"param"`` (one number an element), ``"scalar"`` (one a parameter) or ``"shared"`` (one
+    for the whole optimizer). ``init`` is a number, an expression in hyperparameters and options, or
+    exactly ``param``: a copy of the parameter. ``when``: the condition on options under which it exists.
+    ``output``: it is there for the caller to read, and needs no effect on the parameter.
     """
 
     name: str
@@ -111,6 +111,11 @@ class State:
     def is_scalar(self) -> bool:
         """Is it one number a parameter?"""
         return self.shape == "scalar"
+
+    @property
+    def is_shared(self) -> bool:
+        """Is it one number for the whole optimizer?"""
+        return self.shape == "shared"
 
     @property
     def copies_param(self) -> bool:
@@ -193,7 +198,7 @@ class Spec:
     @property
     def array_state(self) -> tuple[State, ...]:
         """States with one number an element, in order."""
-        return tuple(state for state in self.state if not state.is_scalar)
+        return tuple(state for state in self.state if state.shape == "param")
 
     @property
     def scalar_state(self) -> tuple[State, ...]:

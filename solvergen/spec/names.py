@@ -25,7 +25,10 @@ PREDECLARED = {
 FUNCTIONS = ("sqrt", "abs", "sign", "min", "max", "exp", "log", "tanh", "cbrt", "floor", "where", "clip")
 """The functions of the language; a test holds this to ``solvergen.ir.functions``, a layer above."""
 
-FUNCTIONS_TO_COME = ("sum", "mean", "dot", "norm1", "norm2", "max_abs", "count_nonzero", "all", "gradient")
+REDUCTIONS = ("sum", "mean", "dot", "norm2", "norm1", "max_abs", "count_nonzero", "all")
+"""The reductions and what they range over; a test holds this to ``solvergen.ir.reductions``."""
+
+FUNCTIONS_TO_COME = ("gradient",)
 INTERNAL_FUNCTIONS = ("ipow", "pow")
 
 PYTHON_KEYWORDS = (
@@ -44,7 +47,7 @@ OPTIMIZER_ATTRIBUTES = (
     "backend", "check", "constraints", "decay_mult", "definition", "effective", "from_config", "get_config",
     "given_options", "group", "groups", "hyperparameters", "load", "load_state_dict", "lr_mult",
     "multipliers", "name", "names", "nonfinite", "options", "param", "params", "restore", "save", "set",
-    "state", "state_dict", "step", "steps", "t", "zero_grad",
+    "shared", "state", "state_dict", "step", "steps", "t", "zero_grad",
 )  # fmt: skip
 """Attributes of an optimizer and keys of its groups, beside which hyperparameters and options live."""
 
@@ -74,6 +77,8 @@ def problem_with_name(name: str) -> tuple[str, str] | None:
         return "SG021", f"it means {PREDECLARED[name]} in every spec"
     if name in FUNCTIONS:
         return "SG021", "it is a function of the language"
+    if name in REDUCTIONS:
+        return "SG021", "it is a word of the language's reductions"
     if name in FUNCTIONS_TO_COME:
         return "SG021", "it will be a function of the language"
     if name in INTERNAL_FUNCTIONS:

@@ -58,6 +58,7 @@ def execute(
     name: str | None = None,
     read_only: tuple[HostArray, ...] = (),
     unwritten: tuple[HostArray, ...] = (),
+    pointed: tuple[HostArray, ...] = (),
     variables: tuple[Buffer, ...] | None = None,
     shared: int = 0,
     limit: int = LIMIT,
@@ -66,14 +67,16 @@ def execute(
     """Launch a kernel. Arrays among the arguments are handed over by their address and called "argument 0".
 
     ``read_only`` and ``unwritten`` list those of them that the kernel may not write, or that hold nothing.
+    ``pointed`` are further arrays, to which tables among the arguments point; they are numbered after them.
     """
     program = program_of(ptx, name)
     buffers, values = [], []
-    for place, argument in enumerate(arguments):
+    for place, argument in enumerate((*arguments, *pointed)):
         if not isinstance(argument, np.ndarray):
             values.append(argument)
             continue
-        values.append(np.uint64(address_of(argument)))
+        if place < len(arguments):
+            values.append(np.uint64(address_of(argument)))
         written = np.zeros(argument.nbytes, np.bool_) if any(argument is a for a in unwritten) else None
         data = argument.reshape(-1).view(np.uint8)
         writable = not any(argument is a for a in read_only)

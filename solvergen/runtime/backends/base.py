@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 from solvergen.runtime.arrays import Array, HostArray
@@ -33,6 +34,9 @@ class LaunchPlan:
     ``param_dtype`` and ``grad_dtype`` are names: float32, float64, bfloat16 or float16. ``owned`` is the
     memory of all parameters and states of the optimizer, those of other launches too: gradients may not
     overlap it.
+
+    Of staged rules, ``positions`` has each tensor's place in the optimizer, by which the arrays of
+    ``workspace`` are indexed.
     """
 
     definition: Definition
@@ -41,10 +45,39 @@ class LaunchPlan:
     grad_dtype: str
     tensors: tuple[TensorPlan, ...]
     owned: Spans
+    positions: tuple[int, ...] = ()
+    workspace: Workspace | None = None
+
+    @cached_property
+    def passes(self) -> frozenset[int]:
+        """The passes that are run under the options."""
+        return frozenset(self.definition.active_passes(**self.options))
+
+    @cached_property
+    def stages(self) -> frozenset[int]:
+        """The stages that are run under the options."""
+        return frozenset(self.definition.active_stages(**self.options))
 
 
-class Launcher(Protocol):
-    """A prepared launch: kernel loaded, tables of pointers and chunks built."""
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What one launch of a staged step is given.
+
+    ``table`` and ``rows`` are those of ``Launcher.launch``. ``wide`` is what stages read, float64
+    [n_rows, max(1, W)], with the same rows. ``total_size`` is the number of elements of all tensors that take
+    part in the step, in whichever launch; ``leader`` is the position of the first of them. The arrays are the
+    same ones in the next steps, filled anew, until tensors have changed their rows.
+    """
+
+    table: HostArray
+    rows: HostArray
+    wide: HostArray
+    total_size: float
+    leader: int
+
+
+class BoundLauncher(Protocol):
+    """A prepared launch: kernel loaded, tables of pointers and chunks built; gradients are bound to it."""
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Check quickly and remember one gradient for each tensor of the plan, in the plan's order.
@@ -59,6 +92,14 @@ class Launcher(Protocol):
         """Whether all bound gradients are finite. Only called where the policy asks for it."""
         ...
 
+    def release(self) -> None:
+        """Drop the references to the gradients, after the step."""
+        ...
+
+
+class Launcher(BoundLauncher, Protocol):
+    """A launch of a rule that is elementwise."""
+
     def launch(self, table: HostArray, rows: HostArray) -> None:
         """Run the update in place.
 
@@ -67,8 +108,51 @@ class Launcher(Protocol):
         """
         ...
 
-    def release(self) -> None:
-        """Drop the references to the gradients, after the step."""
+
+class StagedLauncher(BoundLauncher, Protocol):
+    """A launch of a staged rule (``Definition.is_staged``). Its backend's workspace runs it."""
+
+    @property
+    def plan(self) -> LaunchPlan:
+        """What it was prepared for."""
+        ...
+
+
+class KernelLauncher(StagedLauncher, Protocol):
+    """What ``KernelWorkspace`` runs: a launch of kernels."""
+
+    def begin(self, step: Step) -> None:
+        """Take over the step's tables, which the calls that follow read. Runs nothing."""
+        ...
+
+    def run_stage(self, stage: int) -> None:
+        """Run a stage for all tensors of the plan. Only called for those in ``plan.stages``."""
+        ...
+
+    def run_pass(self, number: int) -> None:
+        """Run a pass over all elements of the plan's tensors, and reduce the terms that it forms to these
+        tensors' rows of the workspace's totals. Only called for those in ``plan.passes``."""
+        ...
+
+
+class Workspace(Protocol):
+    """What a staged rule keeps and computes beside the tensors, for all tensors of an optimizer: see
+    ``solvergen.runtime.workspace``."""
+
+    def read(self) -> tuple[HostArray, HostArray]:
+        """Copies of the scalar states (float64 [n_tensors, n_device_states]) and of the shared ones (float64
+        [n_shared_states]). Waits for the steps that are under way."""
+        ...
+
+    def write(self, states: HostArray, shared: HostArray) -> None:
+        """Overwrite both: what ``read`` returns. Steps that are under way come first."""
+        ...
+
+    def run(self, launches: Sequence[tuple[StagedLauncher, Step]]) -> None:
+        """Make a step of these launches, at least one, prepared by the workspace's own backend.
+
+        Shared states take their new values at the very end: should anything be raised, they are as before.
+        """
         ...
 
 
@@ -117,6 +201,13 @@ class Backend(Protocol):
         check."""
         ...
 
-    def prepare(self, plan: LaunchPlan) -> Launcher:
-        """Compile or load the kernel and build its tables. Called once a plan, kept by the caller."""
+    def workspace(self, definition: Definition, params: Sequence[Array]) -> Workspace:
+        """The workspace of an optimizer whose rule is staged, over all its parameters in order. The states in
+        it are the caller's to write. Raises ``ArrayError`` where the parameters lie too far apart for that:
+        on several GPUs."""
+        ...
+
+    def prepare(self, plan: LaunchPlan) -> Launcher | StagedLauncher:
+        """Compile or load the kernel and build its tables. Called once a plan, kept by the caller. A
+        ``StagedLauncher`` if the plan's definition is staged, a ``Launcher`` otherwise."""
         ...

@@ -6,7 +6,7 @@ import ctypes
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -15,11 +15,15 @@ from solvergen.runtime import native
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of, may_be_written
-from solvergen.runtime.definition import Initial
+from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.kernel_interface import chunk_table, update_defines
 from solvergen.runtime.native.build import load
 from solvergen.runtime.native.library import FiniteJob, Gather, Job, function_address, library
+from solvergen.runtime.workspace import HostWorkspace
+
+if TYPE_CHECKING:
+    from solvergen.runtime.backends.cpu_staged import StagedCpuLauncher
 
 CHUNK_SIZE = 1 << 14
 """Elements of a chunk at most: small enough that threads end together, large enough that claiming one
@@ -83,9 +87,20 @@ class CpuBackend(HostArrays):
                 state[...] = init
         return state
 
-    def prepare(self, plan: LaunchPlan) -> CpuLauncher:
+    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> HostWorkspace:
+        """A workspace whose reductions over all tensors are native."""
+        from solvergen.runtime.backends.cpu_staged import CpuWorkspace
+
+        return CpuWorkspace(definition, [param.size for param in params])
+
+    def prepare(self, plan: LaunchPlan) -> CpuLauncher | StagedCpuLauncher:
         """Compile the kernel or load it, and build the tables of pointers and chunks."""
-        return CpuLauncher(plan, load_kernel(plan))
+        kernel = load_kernel(plan)
+        if not plan.definition.is_staged:
+            return CpuLauncher(plan, kernel)
+        from solvergen.runtime.backends.cpu_staged import StagedCpuLauncher
+
+        return StagedCpuLauncher(plan, kernel)
 
 
 def load_kernel(plan: LaunchPlan) -> ctypes.CDLL:
@@ -96,12 +111,14 @@ def load_kernel(plan: LaunchPlan) -> ctypes.CDLL:
     return load({"kernel.c": text}, [f"{name}={value}" for name, value in defines.items()])
 
 
-class CpuLauncher:
-    """A kernel with its tables. Everything whose size depends on the tensors is allocated here, once."""
+class CpuTensors:
+    """The tensors of a plan: their pointers, their chunks, and the gradients that are bound to them.
 
-    def __init__(self, plan: LaunchPlan, kernel: ctypes.CDLL) -> None:
+    Everything whose size depends on the tensors is allocated here, once.
+    """
+
+    def __init__(self, plan: LaunchPlan) -> None:
         self._library = library()
-        self._kernel = kernel  # keeps the code loaded
         self._plan = plan
         self._gradients: list[Any] | None = None
         self._compute = compute_dtype(plan.param_dtype)
@@ -118,19 +135,8 @@ class CpuLauncher:
         heads = np.array([elements_before_line(tensor.param) for tensor in plan.tensors], np.int64)
         self._chunks = chunk_table(sizes, CHUNK_SIZE, heads)
         self._units = unit_table(self._chunks["count"], CHUNK_SIZE)
-        helpers = self._library.helpers() if int(sizes.sum()) >= SMALL else 0
-        self._helpers = min(helpers, len(self._units) - 2)
-
-        self._job = Job(address_of(self._pointers), None, None, address_of(self._chunks))
-        self._launch_arguments = (
-            function_address(kernel.sg_kernel),
-            ctypes.addressof(self._job),
-            address_of(self._units),
-            len(self._units) - 1,
-            self._helpers,
-        )
-        self._rows: HostArray | None = None
-        self._table: HostArray | None = None
+        self._helpers = self._library.helpers() if int(sizes.sum()) >= SMALL else 0
+        self._sweep = self._work_of(self._units)
 
         self._found = np.zeros(1, np.int32)
         self._finite_job = FiniteJob(
@@ -203,22 +209,19 @@ class CpuLauncher:
         self._check_bound()
         self._found[0] = 0
         function = self._library.finite[self._plan.grad_dtype]
-        self._library.run(function, ctypes.addressof(self._finite_job), *self._launch_arguments[2:])
+        self._library.run(function, ctypes.addressof(self._finite_job), *self._sweep)
         return not self._found[0]
-
-    def launch(self, table: HostArray, rows: HostArray) -> None:
-        """Run the kernel over all tensors."""
-        self._check_bound()
-        if table is not self._table or rows is not self._rows:
-            self._use(table, rows)
-        self._library.run(*self._launch_arguments)
 
     def release(self) -> None:
         """Forget the gradients."""
         self._gradients = None
 
-    def _use(self, table: HostArray, rows: HostArray) -> None:
-        """Point the job at these arrays, after checks: the kernel indexes without any."""
+    def _work_of(self, units: HostArray) -> tuple[int, int, int]:
+        """The pool's last three arguments: where units begin, how many there are, how many may help."""
+        return address_of(units), len(units) - 1, min(self._helpers, len(units) - 2)
+
+    def _check_table(self, table: HostArray, rows: HostArray) -> None:
+        """The kernel indexes without any checks."""
         fits = (
             table.dtype == self._compute
             and table.ndim == 2
@@ -230,12 +233,39 @@ class CpuLauncher:
         )
         if not fits:
             raise CompilerBug(f"a table of {table.dtype}{table.shape} and rows of {rows.dtype}{rows.shape}")
-        self._table, self._rows = table, rows
-        self._job.table, self._job.rows = address_of(table), address_of(rows)
 
     def _check_bound(self) -> None:
         if self._gradients is None:
             raise CompilerBug("a launch without bound gradients")
+
+
+class CpuLauncher(CpuTensors):
+    """A kernel with its tables."""
+
+    def __init__(self, plan: LaunchPlan, kernel: ctypes.CDLL) -> None:
+        super().__init__(plan)
+        self._kernel = kernel  # keeps the code loaded
+        self._job = Job(address_of(self._pointers), None, None, address_of(self._chunks))
+        self._launch_arguments = (
+            function_address(kernel.sg_kernel),
+            ctypes.addressof(self._job),
+            *self._sweep,
+        )
+        self._rows: HostArray | None = None
+        self._table: HostArray | None = None
+
+    def launch(self, table: HostArray, rows: HostArray) -> None:
+        """Run the kernel over all tensors."""
+        self._check_bound()
+        if table is not self._table or rows is not self._rows:
+            self._use(table, rows)
+        self._library.run(*self._launch_arguments)
+
+    def _use(self, table: HostArray, rows: HostArray) -> None:
+        """Point the job at these arrays."""
+        self._check_table(table, rows)
+        self._table, self._rows = table, rows
+        self._job.table, self._job.rows = address_of(table), address_of(rows)
 
 
 def elements_before_line(array: HostArray) -> int:

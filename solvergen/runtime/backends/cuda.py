@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,8 +17,11 @@ from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavailable
 from solvergen.runtime.cuda.kernels import Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
+from solvergen.runtime.cuda.staged import StagedCudaLauncher
+from solvergen.runtime.cuda.starting import Starter
 from solvergen.runtime.cuda.tables import WORD, state_offset
-from solvergen.runtime.definition import Initial
+from solvergen.runtime.cuda.workspace import CudaWorkspace
+from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
 
 if TYPE_CHECKING:
@@ -104,6 +107,18 @@ class CudaBackend:
                 _fill(home, state, np.array([init], dtype))
         return state
 
+    def workspace(self, definition: Definition, params: Sequence[cupy.ndarray]) -> CudaWorkspace:
+        """A workspace on the parameters' GPU. Raises ArrayError if they lie on several."""
+        numbers = sorted({param.data.device_id for param in params})
+        if len(numbers) > 1:
+            found = ", ".join(map(str, numbers))
+            raise ArrayError(
+                f"the parameters lie on GPUs {found}; {definition.name} has reductions, so it needs them all "
+                "on one: make an optimizer for each GPU, or move them"
+            )
+        home = self._devices(numbers[0] if numbers else 0)
+        return CudaWorkspace(definition, [param.size for param in params], Starter(home), self._kernels)
+
     def upload(self, host: HostArray) -> cupy.ndarray:
         """A copy on GPU 0, C-contiguous, that begins at a word. Waits for the current stream."""
         import cupy
@@ -150,8 +165,8 @@ class CudaBackend:
             )
         _check_alignment(what, checked)
 
-    def prepare(self, plan: LaunchPlan) -> CudaLauncher:
-        """Compile the kernel, or take it from the cache; load it; build the tables.
+    def prepare(self, plan: LaunchPlan) -> CudaLauncher | StagedCudaLauncher:
+        """Compile the kernels, or take them from the cache; load them; build the tables.
 
         Raises:
             KernelBuildError: the kernel doesn't compile, or the driver refuses it.
@@ -163,6 +178,9 @@ class CudaBackend:
             address=attrgetter("data.ptr"),
             view=_view,
         )
+        if plan.definition.is_staged:
+            home = self._devices(plan.tensors[0].param.data.device_id)
+            return StagedCudaLauncher(plan, Starter(home), self._kernels, access)
         return CudaLauncher(plan, self._devices, self._kernels, access)
 
 

@@ -18,10 +18,14 @@ from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of, may_be_written
 from solvergen.runtime.cuda import nvrtc
+from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
+from solvergen.runtime.cuda.staged import StagedCudaLauncher
+from solvergen.runtime.cuda.starting import Bound, Region, Starter
 from solvergen.runtime.cuda.tables import WORD, state_offset
-from solvergen.runtime.definition import Initial
+from solvergen.runtime.cuda.workspace import CudaWorkspace
+from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import compute_dtype
 from solvergen.runtime.kernel_interface import CHUNK
 from solvergen.runtime.ptx.compiler import ptx_compiler
@@ -78,13 +82,19 @@ class PtxBackend(HostArrays):
             state[...] = param if init == "param" else init
         return state
 
-    def prepare(self, plan: LaunchPlan) -> PtxLauncher:
-        """Compile the kernel, or take it from the cache; decode it; build the tables.
+    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> CudaWorkspace:  # type: ignore[override]
+        """A workspace in the device's memory."""
+        sizes = [param.size for param in params]
+        return CudaWorkspace(definition, sizes, PtxStarter(self._device), self._kernels)
+
+    def prepare(self, plan: LaunchPlan) -> PtxLauncher | PtxStagedLauncher:
+        """Compile the kernels, or take them from the cache; decode them; build the tables.
 
         Raises:
-            KernelBuildError: the kernel doesn't compile, or has an instruction that isn't known.
+            KernelBuildError: a kernel doesn't compile, or has an instruction that isn't known.
         """
-        return PtxLauncher(plan, self._device, self._kernels)
+        launcher = PtxStagedLauncher if plan.definition.is_staged else PtxLauncher
+        return launcher(plan, self._device, self._kernels)
 
 
 class PtxLauncher(CudaLauncher):
@@ -95,13 +105,7 @@ class PtxLauncher(CudaLauncher):
         self._played = device
         self._plan = plan
         self._text = Path(plan.definition.folder) / "kernel.cu"
-        owned = []
-        for tensor in plan.tensors:
-            owned.append(_buffer(f"parameter {tensor.name!r}", tensor.param))
-            for state, array in zip(plan.definition.array_states, tensor.states, strict=True):
-                if array is not None:
-                    owned.append(_buffer(f"state {state} of {tensor.name!r}", array))
-        self._arrays = owned
+        self._arrays = _owned(plan)
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """See ``Launcher``."""
@@ -122,24 +126,91 @@ class PtxLauncher(CudaLauncher):
 
     def finite(self) -> bool:
         """See ``Launcher``. Raises KernelFault."""
-        arguments = (
-            Argument("the table of pointers", self._pointers[:, 1].nbytes, 8),
-            self._chunks(),
-            None,
-            Argument("the answer", 4, 4, writable=True),
-        )
-        source = functools.partial(_read, FINITE_TEXT)
-        with self._played.expecting(Expected(self._bound(), arguments, source)):
+        with self._played.expecting(_search(self._bound(), self.chunk_count)):
             return super().finite()
 
     def _bound(self) -> list[Buffer]:
-        return [
-            _buffer(f"the gradient of {tensor.name!r}", gradient, writable=False)
-            for tensor, gradient in zip(self._plan.tensors, self._gradients, strict=True)
-        ]
+        return _gradients(self._plan, self._gradients)
 
     def _chunks(self) -> Argument:
-        return Argument("the table of chunks", self.chunk_count * CHUNK.itemsize, CHUNK.itemsize)
+        return _chunk_table(self.chunk_count)
+
+
+class PtxStarter(Starter):
+    """Tells the device what each launch may touch."""
+
+    def __init__(self, device: PtxDevice) -> None:
+        super().__init__(device)
+        self._played = device
+
+    def start(
+        self,
+        kernel: Kernel,
+        text: Path,
+        blocks: int,
+        arguments: Sequence[Region | np.generic],
+        bound: Bound | None = None,
+    ) -> None:
+        """See ``Starter``. Raises KernelFault."""
+        arrays = [*_owned(bound.plan), *_gradients(bound.plan, bound.gradients)] if bound else []
+        described = [
+            Argument(given.name, given.nbytes, given.itemsize, given.writable)
+            if isinstance(given, Region)
+            else None
+            for given in arguments
+        ]
+        with self._played.expecting(Expected(arrays, described, functools.partial(_read, text))):
+            super().start(kernel, text, blocks, arguments, bound)
+
+
+class PtxStagedLauncher(StagedCudaLauncher):
+    """The CUDA backend's launcher of staged rules."""
+
+    def __init__(self, plan: LaunchPlan, device: PtxDevice, kernels: Kernels) -> None:
+        super().__init__(plan, PtxStarter(device), kernels, HOST_ACCESS)
+        self._played = device
+
+    def bind(self, gradients: Sequence[object]) -> bool:
+        """See ``Launcher``."""
+        return may_be_written(self.plan) and super().bind(gradients)
+
+    def finite(self) -> bool:
+        """See ``Launcher``. Raises KernelFault."""
+        with self._played.expecting(_search(_gradients(self.plan, self._gradients), self.chunk_count)):
+            return super().finite()
+
+
+def _owned(plan: LaunchPlan) -> list[Buffer]:
+    """The parameters and states of a plan's tensors."""
+    owned = []
+    for tensor in plan.tensors:
+        owned.append(_buffer(f"parameter {tensor.name!r}", tensor.param))
+        for state, array in zip(plan.definition.array_states, tensor.states, strict=True):
+            if array is not None:
+                owned.append(_buffer(f"state {state} of {tensor.name!r}", array))
+    return owned
+
+
+def _gradients(plan: LaunchPlan, gradients: Sequence[HostArray]) -> list[Buffer]:
+    return [
+        _buffer(f"the gradient of {tensor.name!r}", gradient, writable=False)
+        for tensor, gradient in zip(plan.tensors, gradients, strict=True)
+    ]
+
+
+def _search(gradients: list[Buffer], chunk_count: int) -> Expected:
+    """What the search for elements that aren't finite may touch."""
+    arguments = (
+        Argument("the table of pointers", 8 * len(gradients), 8),
+        _chunk_table(chunk_count),
+        None,
+        Argument("the answer", 4, 4, writable=True),
+    )
+    return Expected(gradients, arguments, functools.partial(_read, FINITE_TEXT))
+
+
+def _chunk_table(chunk_count: int) -> Argument:
+    return Argument("the table of chunks", chunk_count * CHUNK.itemsize, CHUNK.itemsize)
 
 
 def _buffer(name: str, array: HostArray, *, writable: bool = True) -> Buffer:

@@ -16,6 +16,9 @@ from solvergen.runtime.kernel_interface import update_defines
 
 UPDATE = "sg_kernel"
 FINITE = "sg_finite"
+REDUCE = "sg_reduce"
+PASS = "sg_pass_{}"
+STAGE = "sg_stage_{}"
 
 KEPT = 64
 """Kernels that are kept loaded although nobody may be using them; the least recently used are dropped.
@@ -24,29 +27,44 @@ Launchers hold theirs."""
 FINITE_TEXT = Path(__file__).with_name("finite.cu")
 """The text of the kernel ``FINITE``."""
 
+REDUCE_TEXT = Path(__file__).with_name("reduce.cu")
+"""The text of the kernel ``REDUCE``."""
+
 
 class Kernels:
     """Compiles for, and loads on, any number of devices. Threads may share it."""
 
     def __init__(self, compiler: Compiler) -> None:
         self._compiler = compiler
-        self._loaded: dict[tuple[int, str], Kernel] = {}  # most recently used last
+        self._loaded: dict[tuple[int, str, str], Kernel] = {}  # most recently used last
         self._lock = threading.Lock()
 
     def update(
-        self, device: Device, folder: str, param_dtype: str, grad_dtype: str, options: Mapping[str, bool]
+        self,
+        device: Device,
+        folder: str,
+        param_dtype: str,
+        grad_dtype: str,
+        options: Mapping[str, bool],
+        name: str = UPDATE,
     ) -> Kernel:
         """The update of the generated package in ``folder``, for these storage types and options.
+
+        ``name``: which of the kernels in its text; a staged rule has several (``PASS``, ``STAGE``).
 
         Raises:
             KernelBuildError: its ``kernel.cu`` is missing, doesn't compile, or the driver refuses it.
         """
         defines = update_defines(param_dtype, grad_dtype, options)
-        return self._kernel(device, Path(folder) / "kernel.cu", defines, UPDATE)
+        return self._kernel(device, Path(folder) / "kernel.cu", defines, name)
 
     def finite(self, device: Device, grad_dtype: str) -> Kernel:
         """The kernel that looks for elements that aren't finite."""
         return self._kernel(device, FINITE_TEXT, {"SG_GRAD": STORAGE_TYPES[grad_dtype].code}, FINITE)
+
+    def reduce(self, device: Device) -> Kernel:
+        """The kernel that reduces terms to totals."""
+        return self._kernel(device, REDUCE_TEXT, {}, REDUCE)
 
     def _kernel(self, device: Device, path: Path, defines: Mapping[str, int], name: str) -> Kernel:
         try:
@@ -54,7 +72,8 @@ class Kernels:
         except OSError as problem:
             raise KernelBuildError(f"the kernel can't be read: {problem}; build the specs again") from None
         architecture = self._compiler.architecture_for(device.capability)
-        key = device.number, key_of(text, defines, architecture, self._compiler.version, self._compiler.flags)
+        digest = key_of(text, defines, architecture, self._compiler.version, self._compiler.flags)
+        key = device.number, digest, name
         with self._lock:
             kernel = self._loaded.pop(key, None)
             if kernel is None:

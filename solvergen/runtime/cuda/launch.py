@@ -38,13 +38,10 @@ class Access:
     view: Callable[[object], Array | None]
 
 
-class CudaLauncher:
-    """Tensors of equal dtypes and options, on one GPU or several. See ``Launcher``."""
+class BoundTensors:
+    """The tensors of a plan: where their buffers lie, and the gradients that are bound to them."""
 
-    def __init__(
-        self, plan: LaunchPlan, devices: Callable[[int], Device], kernels: Kernels, access: Access
-    ) -> None:
-        """Compiles the kernel or takes it from the cache. Raises KernelBuildError."""
+    def __init__(self, plan: LaunchPlan, access: Access) -> None:
         self._access = access
         self._itemsize = STORAGE_TYPES[plan.grad_dtype].itemsize
         dtype = numpy_dtype(plan.grad_dtype)
@@ -60,18 +57,8 @@ class CudaLauncher:
                 if array is not None:
                     self._pointers[i, j] = access.address(array)
         self._owned = plan.owned  # addresses are unique over all GPUs
-        numbers = np.array([number for _, _, number, _ in facts])
-        self._parts = [
-            (members, _Part(plan, self._sizes[members], devices(int(number)), kernels))
-            for number in np.unique(numbers)
-            for members in [np.flatnonzero(numbers == number)]
-        ]
+        self._numbers = np.array([number for _, _, number, _ in facts])
         self._gradients: tuple[Any, ...] = ()
-
-    @property
-    def chunk_count(self) -> int:
-        """Entries of the tables of chunks, over all GPUs."""
-        return sum(part.chunk_count for _, part in self._parts)
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Remember the gradients if each is just what the plan expects."""
@@ -98,16 +85,6 @@ class CudaLauncher:
             map(self._access.contiguous, gradients)
         )
 
-    def finite(self) -> bool:
-        """Whether all bound gradients are finite. Reads them once and waits for the answer."""
-        answers = [part.finite(self._pointers[members, 1]) for members, part in self._parts]
-        return all(answers)
-
-    def launch(self, table: HostArray, rows: HostArray) -> None:
-        """Start the update. Returns before it is done."""
-        for members, part in self._parts:
-            part.launch(self._pointers[members], table, rows[members])
-
     def release(self) -> None:
         """Forget the gradients. Their memory may be used again in the stream's order."""
         self._gradients = ()
@@ -122,14 +99,42 @@ def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+class CudaLauncher(BoundTensors):
+    """Tensors of equal dtypes and options, on one GPU or several. See ``Launcher``."""
+
+    def __init__(
+        self, plan: LaunchPlan, devices: Callable[[int], Device], kernels: Kernels, access: Access
+    ) -> None:
+        """Compiles the kernel or takes it from the cache. Raises KernelBuildError."""
+        super().__init__(plan, access)
+        self._parts = [
+            (members, _Part(plan, self._sizes[members], devices(int(number)), kernels))
+            for number in np.unique(self._numbers)
+            for members in [np.flatnonzero(self._numbers == number)]
+        ]
+
+    @property
+    def chunk_count(self) -> int:
+        """Entries of the tables of chunks, over all GPUs."""
+        return sum(part.chunk_count for _, part in self._parts)
+
+    def finite(self) -> bool:
+        """Whether all bound gradients are finite. Reads them once and waits for the answer."""
+        answers = [part.finite(self._pointers[members, 1]) for members, part in self._parts]
+        return all(answers)
+
+    def launch(self, table: HostArray, rows: HostArray) -> None:
+        """Start the update. Returns before it is done."""
+        for members, part in self._parts:
+            part.launch(self._pointers[members], table, rows[members])
+
+
 class _Part:
     """The tensors of a plan that lie on one GPU."""
 
     def __init__(self, plan: LaunchPlan, sizes: HostArray, device: Device, kernels: Kernels) -> None:
         itemsizes = [STORAGE_TYPES[name].itemsize for name in (plan.param_dtype, plan.grad_dtype)]
         self._device = device
-        self._kernels = kernels
-        self._grad_dtype = plan.grad_dtype
         self._kernel = kernels.update(
             device, plan.definition.folder, plan.param_dtype, plan.grad_dtype, plan.options
         )
@@ -140,9 +145,9 @@ class _Part:
         if self.chunk_count:
             device.upload(self._chunks.ptr, chunks.view(np.uint8))
             device.synchronize()  # the table is an ordinary array of ours that goes away
-        self._sets = (_TableSet(device), _TableSet(device))
+        self._sets = (TableSet(device), TableSet(device))
         self._turn = 0
-        self._finite: Kernel | None = None
+        self._search = FiniteSearch(device, kernels, plan.grad_dtype)
 
     def launch(self, pointers: HostArray, table: HostArray, rows: HostArray) -> None:
         if not self.chunk_count:
@@ -163,21 +168,7 @@ class _Part:
     def finite(self, gradients: HostArray) -> bool:
         if not self.chunk_count:
             return True
-        if self._finite is None:  # few programs ask
-            self._finite = self._kernels.finite(self._device, self._grad_dtype)
-        tables = self._sets[self._turn]
-        found = np.zeros(1, np.int32)
-        pointers_at, found_at = tables.fill(gradients, found)
-        arguments = (
-            np.uint64(pointers_at),
-            np.uint64(self._chunks.ptr),
-            np.int64(self.chunk_count),
-            np.uint64(found_at),
-        )
-        self._device.launch(self._finite, self._blocks, THREADS, arguments)
-        tables.used()
-        self._device.download(found, found_at)
-        return not found[0]
+        return self._search(self._sets[self._turn], gradients, self._chunks.ptr, self.chunk_count)
 
     def __del__(self) -> None:
         # The GPU may be at work still when an optimizer is dropped right after a step, and the memory that
@@ -187,7 +178,42 @@ class _Part:
                 tables.wait()
 
 
-class _TableSet:
+class FiniteSearch:
+    """Looks through gradients for elements that aren't finite."""
+
+    def __init__(self, device: Device, kernels: Kernels, grad_dtype: str) -> None:
+        self._device = device
+        self._kernels = kernels
+        self._grad_dtype = grad_dtype
+        self._kernel: Kernel | None = None
+
+    def __call__(self, tables: TableSet, gradients: HostArray, chunks: int, chunk_count: int) -> bool:
+        """Whether all are finite. Waits for the answer.
+
+        Args:
+            tables: where the table of pointers goes.
+            gradients: their addresses.
+            chunks: the address of the table of chunks.
+            chunk_count: its length, at least 1.
+        """
+        if self._kernel is None:  # few programs ask
+            self._kernel = self._kernels.finite(self._device, self._grad_dtype)
+        found = np.zeros(1, np.int32)
+        pointers_at, found_at = tables.fill(gradients, found)
+        arguments = (
+            np.uint64(pointers_at),
+            np.uint64(chunks),
+            np.int64(chunk_count),
+            np.uint64(found_at),
+        )
+        blocks = min(chunk_count, MAX_BLOCKS)
+        self._device.launch(self._kernel, blocks, THREADS, arguments)
+        tables.used()
+        self._device.download(found, found_at)
+        return not found[0]
+
+
+class TableSet:
     """A stretch of page-locked memory and its copy on the GPU, used by one launch at a time."""
 
     def __init__(self, device: Device) -> None:

@@ -1,8 +1,9 @@
 """Native kernels on the CPU: finding a compiler, building and keeping kernels, threads to run them.
 
 In the order in which a kernel passes through: ``compiler`` (find one that works), ``running`` (run it),
-``build`` and ``loading`` (text to loaded library, kept between processes), ``library`` with ``pool.c``
-and ``gather.c`` (threads, reading gradients), ``threads`` and ``processor`` (what the machine has).
+``build`` and ``loading`` (text to loaded library, kept between processes), ``library`` with ``pool.c``,
+``gather.c`` and ``reduce.c`` (threads, reading gradients, totals of reductions), ``threads`` and
+``processor`` (what the machine has).
 ``inspection`` reads what was compiled, ``sanitizers`` has it watched while it runs.
 """
 

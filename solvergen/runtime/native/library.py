@@ -1,12 +1,12 @@
-"""The native runtime library: the thread pool and the reader of gradients, compiled once like a kernel.
+"""The native runtime library: threads, the reader of gradients, reductions; compiled once like a kernel.
 
-Mirrors the structures of ``native.h`` and ``gather.c``.
+Mirrors the structures of ``native.h``, ``gather.c`` and ``reduce.c``, and those that kernels read.
 """
 
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_char, c_int32, c_int64, c_uint64, c_void_p, py_object
+from ctypes import POINTER, Structure, c_char, c_double, c_int32, c_int64, c_uint64, c_void_p, py_object
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from solvergen.runtime.locks import ProcessLock
 from solvergen.runtime.native.build import load
 from solvergen.runtime.native.threads import affinity, thread_count
 
-SOURCES = ("native.h", "pool.c", "gather.c")
+SOURCES = ("native.h", "pool.c", "gather.c", "reduce.c")
 
 
 class Python(Structure):
@@ -63,6 +63,59 @@ class Job(Structure):
     _fields_ = (("pointers", c_void_p), ("rows", c_void_p), ("table", c_void_p), ("chunks", c_void_p))
 
 
+class StagedJob(Structure):
+    """What a pass of a staged rule reads: a job, and what belongs to the optimizer's workspace."""
+
+    _fields_ = (
+        *Job._fields_,
+        ("positions", c_void_p),
+        ("values", c_void_p),
+        ("partials", c_void_p),
+    )
+
+
+class Stage(Structure):
+    """What a stage reads and writes."""
+
+    _fields_ = (
+        ("rows", c_void_p),
+        ("positions", c_void_p),
+        ("wide", c_void_p),
+        ("totals", c_void_p),
+        ("over_all", c_void_p),
+        ("sizes", c_void_p),
+        ("total_size", c_double),
+        ("values", c_void_p),
+        ("states", c_void_p),
+        ("shared", c_void_p),
+        ("shared_new", c_void_p),
+        ("leader", c_int64),
+    )
+
+
+class StageJob(Structure):
+    """A stage's function, and what it is called with."""
+
+    _fields_ = (("stage", c_void_p), ("argument", c_void_p))
+
+
+class Reduction(Structure):
+    """Segments of terms, and where their totals go."""
+
+    _fields_ = (
+        ("terms", c_void_p),
+        ("stride", c_int64),
+        ("offsets", c_void_p),
+        ("places", c_void_p),
+        ("from", c_void_p),
+        ("to", c_void_p),
+        ("largest", c_void_p),
+        ("columns", c_int64),
+        ("out", c_void_p),
+        ("out_stride", c_int64),
+    )
+
+
 class FiniteJob(Structure):
     """What the search for infinities and NaNs reads."""
 
@@ -88,6 +141,8 @@ class Library:
             name: function_address(getattr(loaded, f"sg_finite_{name}"))
             for name in ("float32", "float64", "bfloat16", "float16")
         }
+        self.reduce = function_address(loaded.sg_reduce)
+        self.run_stage = function_address(loaded.sg_run_stage)
         # Called with the GIL held: it reads Python's objects.
         holding = ctypes.PyDLL(loaded._name, handle=loaded._handle)
         self.gather = holding.sg_gather

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from solvergen.passes.describe import MAX_LENGTH, describe
+from solvergen.ir.describe import MAX_LENGTH, describe
 from tests.support.rules import typed
 
 

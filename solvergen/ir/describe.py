@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Round,
+    Stored,
+    Unary,
+)
 
 MAX_LENGTH = 40
 
@@ -45,6 +57,8 @@ def _words(e: Expression) -> str | None:
             return _join(_words(e.args[1]), "or", _words(e.args[2]))
         case Call():
             return _join(e.function, *(_words(a) for a in e.args))
+        case Reduce():
+            return _join(e.kind, *(_words(a) for a in e.args), *(["all"] if e.over_all else []))
         case Binary():
             return _join(_words(e.left), _BINARY.get(e.op, e.op), _words(e.right))
         case Compare():

@@ -1,0 +1,64 @@
+"""Reductions as C: the term that an element adds, and how a total becomes the reduction's value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from solvergen.emit.body import macro_condition
+from solvergen.ir.reductions import REDUCTIONS
+from solvergen.ir.schedule import Reduction
+
+_TERMS = {
+    "sum": "(double){0}",
+    "mean": "(double){0}",
+    "dot": "(double){0} * (double){1}",
+    "norm2": "(double){0} * (double){0}",
+    "norm1": "sg_abs64((double){0})",
+    "max_abs": "sg_abs64((double){0})",
+    "count_nonzero": "(double)({0} != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0)",
+}
+_FINISHED = {"mean": "{total} / {size}", "norm2": "sg_sqrt64({total})"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionContext:
+    """A reduction of a pass. ``column`` is its place among those of the pass.
+
+    ``term`` is what an element contributes, in double; ``larger``: the larger of two terms is kept, else
+    they are added. ``kind`` and ``operands`` say the same for targets that form terms in functions of
+    their own: the reduction's name in the language, and the elements that it is of.
+    """
+
+    column: int
+    name: str
+    guard: str | None
+    term: str
+    larger: bool
+    kind: str
+    operands: tuple[str, ...]
+
+
+def reduction_contexts(
+    reductions: Sequence[Reduction], names: Mapping[str, str]
+) -> tuple[ReductionContext, ...]:
+    """What a pass forms, in the order of its columns."""
+    return tuple(
+        ReductionContext(
+            column=column,
+            name=reduction.name,
+            guard=macro_condition(reduction.guard),
+            term=_TERMS[reduction.kind].format(*(names[arg.name] for arg in reduction.args)),
+            larger=REDUCTIONS[reduction.kind].largest,
+            kind=reduction.kind,
+            operands=tuple(names[arg.name] for arg in reduction.args),
+        )
+        for column, reduction in enumerate(reductions)
+    )
+
+
+def finished(reduction: Reduction, column: int) -> str:
+    """The value of a complete reduction, from its total in ``column`` of all reductions."""
+    total = f"sg_over_all[{column}]" if reduction.over_all else f"sg_totals[{column}]"
+    size = "sg_total_size" if reduction.over_all else "sg_size"
+    return _FINISHED.get(reduction.kind, "{total}").format(total=total, size=size)

@@ -1,0 +1,220 @@
+"""The fusion planner: elements into the fewest sweeps over memory, and when each buffer is stored.
+
+A reduction is complete only when a sweep is over, so what hangs on it belongs to a later one. That fixes the
+number of sweeps. What is free is in which of them a result is stored: early, and later sweeps read the new
+value; or late, and they compute it again from the old ones. The planner tries every choice and takes the one
+that moves the least. Values that no buffer holds are always computed again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from solvergen.ir.guards import Guard
+from solvergen.ir.nodes import Name, Reduce, names_in
+from solvergen.ir.program import Assign, Result
+from solvergen.ir.schedule import Load, Pass, Reduction
+from solvergen.ir.types import ELEMENT_REAL
+
+MAX_CHOICES = 4096
+"""Of stores to try; beyond, all are stored in the last sweep."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What there is to plan: statements of elements and of the device's scalars, and what they become."""
+
+    options: tuple[str, ...]
+    buffers: tuple[str, ...]
+    elements: frozenset[str]
+    statements: tuple[Assign, ...]
+    results: tuple[Result, ...]
+    allowed: Guard
+
+    @property
+    def reductions(self) -> tuple[int, ...]:
+        """Places of the statements that reduce, in order."""
+        return tuple(i for i, s in enumerate(self.statements) if isinstance(s.value, Reduce))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The sweeps, and when each name is known: elements in a sweep, scalars in a stage.
+
+    Stage n comes before sweep n; names that no statement defines are known from the beginning.
+    """
+
+    passes: tuple[Pass, ...]
+    levels: dict[str, int]
+
+
+Placing = dict[int, int]
+"""The sweep in which the reduction at a place of the rule is formed."""
+
+
+def plan(rule: Rule) -> Plan:
+    """The sweeps of ``rule``, with reductions and stores where they cost least."""
+    earliest = _levels(rule, {})
+    last = _last(rule, earliest, {})
+    placing: Placing = {place: earliest[rule.statements[place].target] - 1 for place in rule.reductions}
+    # What is wanted later only waits for the sweep that reads its buffers anyway.
+    for place in reversed(rule.reductions):
+        for later in range(last, placing[place], -1):
+            moved = {**placing, place: later}
+            if _possible(rule, moved, last):
+                placing = moved
+                break
+    best = _best_stores(rule, placing, last)
+    for place in rule.reductions:
+        for other in range(last + 1):
+            moved = {**placing, place: other}
+            if other != placing[place] and _possible(rule, moved, last):
+                found = _best_stores(rule, moved, last)
+                if found[0] < best[0]:
+                    placing, best = moved, found
+    return Plan(tuple(best[1]), _levels(rule, placing))
+
+
+def _levels(rule: Rule, placing: Placing) -> dict[str, int]:
+    known: dict[str, int] = {}
+    for place, statement in enumerate(rule.statements):
+        level = max((known.get(name, 0) for name in names_in(statement.value)), default=0)
+        if isinstance(statement.value, Reduce):
+            level = max(level, placing.get(place, level)) + 1
+        known[statement.target] = max(level, known.get(statement.target, 0))
+    return known
+
+
+def _last(rule: Rule, known: dict[str, int], placing: Placing) -> int:
+    """The number of the last sweep."""
+    formed = [placing.get(i, known[rule.statements[i].target] - 1) for i in rule.reductions]
+    return max([known[result.name] for result in rule.results] + formed)
+
+
+def _possible(rule: Rule, placing: Placing, last: int) -> bool:
+    """Is every reduction formed when its arguments are known, without a further sweep?"""
+    known = _levels(rule, placing)
+    for place, sweep in placing.items():
+        statement = rule.statements[place]
+        if sweep < max((known.get(name, 0) for name in names_in(statement.value)), default=0):
+            return False
+    return _last(rule, known, placing) == last
+
+
+_Cost = tuple[int, int, tuple[int, ...]]
+
+
+def _best_stores(rule: Rule, placing: Placing, last: int) -> tuple[_Cost, list[Pass]]:
+    """Of all choices of where results are stored, the cheapest and the sweeps that it makes."""
+    known = _levels(rule, placing)
+    choices = [range(known[result.name], last + 1) for result in rule.results]
+    several = math.prod(len(choice) for choice in choices)
+    candidates = product(*choices) if several <= MAX_CHOICES else iter([(last,) * len(choices)])
+    best: tuple[_Cost, list[Pass]] | None = None
+    for stored in candidates:
+        planned = _sweeps(rule, placing, stored, last)
+        if planned is not None:
+            cost = (*_cost(rule, planned), stored)
+            if best is None or cost < best[0]:
+                best = cost, planned
+    assert best is not None, "storing everything in the last sweep is always possible"
+    return best
+
+
+def _cost(rule: Rule, planned: Sequence[Pass]) -> tuple[int, int]:
+    """Buffers read or written, and sweeps that have anything to do, over all settings of the options."""
+    moved = 0
+    active = 0
+    for sweep in planned:
+        guards = [load.guard for load in sweep.loads] + [store.guard for store in sweep.stores]
+        moved += sum(_settings(guard & rule.allowed) for guard in guards)
+        active += _settings(sweep.activity(rule.options) & rule.allowed)
+    return moved, active
+
+
+def _settings(guard: Guard) -> int:
+    return guard.table.bit_count()
+
+
+def _sweeps(rule: Rule, placing: Placing, stored: tuple[int, ...], last: int) -> list[Pass] | None:
+    """The sweeps if result ``i`` is stored in sweep ``stored[i]``; None if one needs what is overwritten."""
+    result: list[Pass] = []
+    for number in range(last + 1):
+        stores = tuple(r for r, at in zip(rule.results, stored, strict=True) if at == number)
+        earlier = [r for r, at in zip(rule.results, stored, strict=True) if at < number]
+        reductions = tuple(_reduction(rule.statements[i]) for i, at in placing.items() if at == number)
+        sweep = _slice(rule, stores, reductions, earlier, _reason(result, last))
+        if sweep is None:
+            return None
+        result.append(sweep)
+    return result
+
+
+def _reduction(statement: Assign) -> Reduction:
+    assert isinstance(statement.value, Reduce)
+    args = tuple(arg for arg in statement.value.args if isinstance(arg, Name))
+    return Reduction(statement.target, statement.value.kind, args, statement.value.over_all, statement.guard)
+
+
+def _reason(before: Sequence[Pass], last: int) -> str:
+    if not before:
+        return "the whole update is elementwise: one pass" if last == 0 else "what hangs on no reduction"
+    waited = ", ".join(r.name for r in before[-1].reductions)
+    return f"{waited} must be complete first"
+
+
+def _slice(
+    rule: Rule,
+    stores: tuple[Result, ...],
+    reductions: tuple[Reduction, ...],
+    earlier: Sequence[Result],
+    reason: str,
+) -> Pass | None:
+    """What one sweep needs to form ``reductions`` and store ``stores``.
+
+    Results of ``earlier`` sweeps are read where they are stored.
+    """
+    never = Guard.never(rule.options)
+    needed: dict[str, Guard] = {}
+
+    def need(name: str, guard: Guard) -> None:
+        needed[name] = needed.get(name, never) | guard
+
+    for store in stores:
+        need(store.name, store.guard)
+    for reduction in reductions:
+        for arg in reduction.args:
+            need(arg.name, reduction.guard)
+    body: list[Assign] = []
+    read_new: dict[str, Guard] = {}
+    for statement in reversed(rule.statements):
+        if statement.target not in rule.elements:
+            continue
+        live = needed.get(statement.target, never) & statement.guard
+        for result in earlier:
+            if result.name == statement.target and not (live & result.guard).is_never:
+                there = live & result.guard
+                read_new[result.buffer] = read_new.get(result.buffer, never) | there
+                body.append(
+                    Assign(result.name, Name(result.buffer, type=ELEMENT_REAL), there, "", statement.location)
+                )
+                live = live & ~there
+        if live.is_never:
+            continue
+        for name in names_in(statement.value):
+            need(name, live)
+        body.append(replace(statement, guard=live))
+    overwritten = {r.buffer: r.guard for r in earlier}
+    for buffer, guard in overwritten.items():
+        if not (needed.get(buffer, never) & guard & rule.allowed).is_never:
+            return None
+    loads = []
+    for buffer in rule.buffers:
+        guard = needed.get(buffer, never) | read_new.get(buffer, never)
+        if not guard.is_never:
+            loads.append(Load(buffer, guard))
+    body.reverse()
+    return Pass(tuple(loads), tuple(body), stores, reason, reductions)

@@ -1,0 +1,113 @@
+/* Reduces rows of terms to one value a segment and column, in the language's order (docs/language.md): chunks of
+   4,096 terms; in a chunk term i belongs to lane i % 256; a lane begins at +0.0 and takes its terms in order;
+   lanes are combined by halving; the chunks' values are terms again, until one is left.
+
+   A block takes a segment of a column. It needs no other block's results, so there is nothing to wait for. */
+
+typedef long long sg_i64;
+
+#define SG_THREADS 256
+#define SG_CHUNK 4096
+
+/* A column: where it stands in a row of terms and in a row of results, and whether values are combined to their
+   largest instead of their sum. */
+struct sg_column {
+    int from;
+    int to;
+    int largest;
+};
+
+/* The next value `b` after `a`. Of NaNs the first stays. */
+template <bool sg_largest>
+static __device__ __forceinline__ double sg_combined(const double a, const double b) {
+    if constexpr (sg_largest) {
+        return a > b || a != a ? a : b;
+    } else {
+        return a + b;
+    }
+}
+
+/* The value of up to 4,096 terms that lie `width` apart, to every thread of the block. Where there is no term a
+   +0.0 stands in: after the +0.0 with which a lane begins, it changes neither a sum nor a largest magnitude. All
+   terms of a thread are on their way before the first is needed. */
+template <bool sg_largest>
+static __device__ double sg_chunk_value(const double *terms, const int width, const int count, double *lanes) {
+    double mine[SG_CHUNK / SG_THREADS];
+#pragma unroll
+    for (int j = 0; j < SG_CHUNK / SG_THREADS; ++j) {
+        const int i = j * SG_THREADS + (int)threadIdx.x;
+        mine[j] = i < count ? terms[(sg_i64)i * width] : 0.0;
+    }
+    double value = 0.0;
+#pragma unroll
+    for (int j = 0; j < SG_CHUNK / SG_THREADS; ++j) {
+        value = sg_combined<sg_largest>(value, mine[j]);
+    }
+    lanes[threadIdx.x] = value;
+    __syncthreads();
+#pragma unroll
+    for (int half = SG_THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) {
+            lanes[threadIdx.x] = sg_combined<sg_largest>(lanes[threadIdx.x], lanes[threadIdx.x + half]);
+        }
+        __syncthreads();
+    }
+    const double result = lanes[0];
+    __syncthreads(); /* before the next chunk's lanes overwrite it */
+    return result;
+}
+
+/* The value of `count` terms that lie `width` apart. `values`, which lie `apart`, take those of chunks. */
+template <bool sg_largest>
+static __device__ double sg_segment_value(const double *terms, int width, sg_i64 count, double *values,
+                                          const int apart, double *lanes) {
+    double result = 0.0;
+    while (count > 0) {
+        const sg_i64 chunks = (count + SG_CHUNK - 1) / SG_CHUNK;
+        for (sg_i64 c = 0; c < chunks; ++c) {
+            const sg_i64 first = c * SG_CHUNK;
+            const int length = count - first < SG_CHUNK ? (int)(count - first) : SG_CHUNK;
+            result = sg_chunk_value<sg_largest>(terms + first * width, width, length, lanes);
+            /* The c-th value's place is free: if it held a term, then one of a chunk that has been read. */
+            if (threadIdx.x == 0 && chunks > 1) {
+                values[c * apart] = result;
+            }
+        }
+        if (chunks == 1) {
+            break;
+        }
+        __syncthreads();
+        terms = values;
+        width = apart;
+        count = chunks;
+    }
+    return result;
+}
+
+/* terms     rows of `width` numbers
+   offsets   [segments + 1]: segment s has the rows offsets[s] to offsets[s + 1]
+   places    [segments]: its row of `out`
+   columns   [n_columns]
+   scratch   [offsets[segments] / 4096 + segments][n_columns], for the values of chunks
+   out       rows of `stride` numbers */
+extern "C" __global__ void __launch_bounds__(SG_THREADS)
+sg_reduce(const double *terms, int width, const sg_i64 *offsets, const int *places, sg_i64 segments,
+          const sg_column *columns, int n_columns, double *scratch, double *out, int stride) {
+    __shared__ double lanes[SG_THREADS];
+    for (sg_i64 job = blockIdx.x; job < segments * n_columns; job += gridDim.x) {
+        const sg_i64 segment = job / n_columns;
+        const int index = (int)(job % n_columns);
+        const sg_column column = columns[index];
+        const sg_i64 begin = offsets[segment];
+        const sg_i64 count = offsets[segment + 1] - begin;
+        /* A segment's chunks number no more than its rows / 4096 rounded up: so segments' values don't meet. */
+        double *values = scratch + (begin / SG_CHUNK + segment) * n_columns + index;
+        const double *first = terms + begin * width + column.from;
+        const double result = column.largest
+                                  ? sg_segment_value<true>(first, width, count, values, n_columns, lanes)
+                                  : sg_segment_value<false>(first, width, count, values, n_columns, lanes);
+        if (threadIdx.x == 0) {
+            out[(sg_i64)places[segment] * stride + column.to] = result;
+        }
+    }
+}

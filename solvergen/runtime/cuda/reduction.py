@@ -1,0 +1,83 @@
+"""Terms to totals on a GPU: the tables of one reduction, and its launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.cuda.device import Kernel
+from solvergen.runtime.cuda.kernels import REDUCE_TEXT
+from solvergen.runtime.cuda.starting import Memory, Region, Starter
+from solvergen.runtime.cuda.tables import MAX_BLOCKS
+from solvergen.runtime.reductions import CHUNK_TERMS
+
+
+class Column(NamedTuple):
+    """A reduction: its column in the rows of terms, in those of results, and whether the largest is taken."""
+
+    terms: int
+    result: int
+    largest: bool
+
+
+class Reduction:
+    """Segments of rows of terms, each of which becomes a row of results. Prepared once, run in every step.
+
+    One launch, whatever the number of segments and their lengths.
+    """
+
+    def __init__(
+        self,
+        starter: Starter,
+        kernel: Kernel,
+        lengths: Sequence[int] | HostArray,
+        places: Sequence[int],
+        columns: Sequence[Column],
+    ) -> None:
+        """
+        Args:
+            starter: of the device.
+            kernel: ``Kernels.reduce``.
+            lengths: rows of terms of each segment.
+            places: the row of results of each segment.
+            columns: at least one.
+        """
+        offsets = np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))]).astype(np.int64)
+        self._starter = starter
+        self._kernel = kernel
+        self._segments = len(places)
+        self._columns = len(columns)
+        self._tables = Memory(
+            starter.device,
+            offsets=offsets,
+            places=np.array(places, np.int32),
+            columns=np.array([tuple(map(int, column)) for column in columns], np.int32),
+            scratch=(int(offsets[-1]) // CHUNK_TERMS + self._segments) * self._columns,
+        )
+
+    def run(self, terms: Region, width: int, results: Region, stride: int) -> None:
+        """Reduce.
+
+        Args:
+            terms: rows of ``width`` numbers.
+            width: numbers in a row of terms.
+            results: rows of ``stride`` numbers.
+            stride: numbers in a row of results.
+        """
+        arguments = (
+            terms,
+            np.int32(width),
+            self._tables.region("offsets", "the table of segments"),
+            self._tables.region("places", "the table of rows of totals"),
+            np.int64(self._segments),
+            self._tables.region("columns", "the table of reductions"),
+            np.int32(self._columns),
+            self._tables.region("scratch", "the values of chunks", writable=True),
+            results,
+            np.int32(stride),
+        )
+        blocks = min(self._segments * self._columns, MAX_BLOCKS)
+        self._starter.start(self._kernel, REDUCE_TEXT, blocks, arguments)

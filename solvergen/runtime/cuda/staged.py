@@ -1,0 +1,171 @@
+"""A prepared launch of a staged rule: its tensors lie on one GPU, and its steps are several kernels.
+
+A step uploads its tables once, before the first kernel, and gives all kernels to the current stream, as many
+for one tensor as for thousands. It waits for nothing (see ``launch``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+
+from solvergen.errors import CompilerBug
+from solvergen.runtime.backends.base import LaunchPlan, Step
+from solvergen.runtime.cuda.device import Kernel
+from solvergen.runtime.cuda.kernels import PASS, STAGE, Kernels
+from solvergen.runtime.cuda.launch import Access, BoundTensors, FiniteSearch, TableSet
+from solvergen.runtime.cuda.reduction import Column, Reduction
+from solvergen.runtime.cuda.starting import Bound, Memory, Region, Starter
+from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS
+from solvergen.runtime.cuda.workspace import CudaWorkspace
+from solvergen.runtime.kernel_interface import CHUNK, chunk_table
+from solvergen.runtime.reductions import CHUNK_TERMS
+
+
+class StagedCudaLauncher(BoundTensors):
+    """Tensors of equal dtypes and options. See ``StagedLauncher``."""
+
+    def __init__(self, plan: LaunchPlan, starter: Starter, kernels: Kernels, access: Access) -> None:
+        """Compiles the kernels or takes them from the cache. Raises KernelBuildError."""
+        super().__init__(plan, access)
+        if not isinstance(plan.workspace, CudaWorkspace):
+            raise CompilerBug("a staged launch has no workspace on its GPU")
+        self.plan = plan
+        self._workspace = plan.workspace
+        self._starter = starter
+        self._text = Path(plan.definition.folder) / "kernel.cu"
+        names = {("pass", k): PASS.format(k) for k in plan.passes}
+        names |= {("stage", k): STAGE.format(k) for k in plan.stages}
+        self._kernels: dict[tuple[str, int], Kernel] = {
+            key: kernels.update(
+                starter.device,
+                plan.definition.folder,
+                plan.param_dtype,
+                plan.grad_dtype,
+                plan.options,
+                name,
+            )
+            for key, name in names.items()
+        }
+        chunks = chunk_table(self._sizes, CHUNK_TERMS)
+        self.chunk_count = len(chunks)
+        passes = [(k, plan.definition.passes[k]) for k in sorted(plan.passes)]
+        most = max((len(one.kinds) for _, one in passes), default=0)
+        self._tables = Memory(
+            starter.device,
+            chunks=chunks,
+            positions=np.array(plan.positions, np.int32),
+            partials=self.chunk_count * most,
+        )
+        lengths = np.bincount(chunks["tensor"], minlength=len(plan.tensors))
+        self._reductions = {
+            k: Reduction(
+                starter,
+                kernels.reduce(starter.device),
+                lengths,
+                plan.positions,
+                [Column(place, one.first + place, kind == "max_abs") for place, kind in enumerate(one.kinds)],
+            )
+            for k, one in passes
+            if one.kinds
+        }
+        self._sets = (TableSet(starter.device), TableSet(starter.device))
+        self._turn = 0
+        self._search = FiniteSearch(starter.device, kernels, plan.grad_dtype)
+        self._step: dict[str, Region] = {}
+
+    def finite(self) -> bool:
+        """Whether all bound gradients are finite. Reads them once and waits for the answer."""
+        if not self.chunk_count:
+            return True
+        chunks = self._chunks.address
+        return self._search(self._sets[self._turn], self._pointers[:, 1], chunks, self.chunk_count)
+
+    def begin(self, step: Step) -> None:
+        """Upload the step's tables, after those of the step before the last have been used."""
+        self._turn ^= 1
+        tables = {
+            "the table of pointers": self._pointers,
+            "the table of rows": step.rows,
+            "the table of scalars": step.table,
+            "the table of wide scalars": step.wide,
+        }
+        addresses = self._sets[self._turn].fill(*tables.values())
+        self._step = {
+            name: Region(name, address, table.nbytes, table.itemsize)
+            for (name, table), address in zip(tables.items(), addresses, strict=True)
+        }
+
+    def run_stage(self, stage: int) -> None:
+        """Start the scalar work of all tensors. Returns before it is done."""
+        workspace, count = self._workspace, len(self._sizes)
+        arguments = (
+            self._step["the table of rows"],
+            self._positions,
+            self._step["the table of wide scalars"],
+            workspace.totals(),
+            workspace.over_all(),
+            workspace.sizes(),
+            np.float64(workspace.total_size),
+            workspace.values(writable=True),
+            workspace.states(writable=True),
+            workspace.shared_now(),
+            workspace.shared_new(),
+            np.int64(workspace.leader),
+            np.int64(count),
+        )
+        blocks = min(-(-count // THREADS), MAX_BLOCKS)
+        self._start("stage", stage, blocks, arguments)
+
+    def run_pass(self, number: int) -> None:
+        """Start a pass over all elements, and the reduction of its terms. Returns before they are done."""
+        workspace = self._workspace
+        width = len(self.plan.definition.passes[number].kinds)
+        nbytes = 8 * self.chunk_count * width
+        partials = self._tables.region("partials", "the chunks' totals", writable=True)
+        partials = Region(partials.name, partials.address, nbytes, 8, writable=True)
+        if self.chunk_count:
+            arguments = (
+                self._step["the table of pointers"],
+                self._step["the table of rows"],
+                self._step["the table of scalars"],
+                self._chunks,
+                np.int64(self.chunk_count),
+                self._positions,
+                workspace.values(),
+                partials,
+            )
+            self._start("pass", number, min(self.chunk_count, MAX_BLOCKS), arguments, bound=True)
+        if number in self._reductions:
+            terms = Region(partials.name, partials.address, nbytes)
+            self._reductions[number].run(terms, width, workspace.totals(writable=True), workspace.reductions)
+
+    def _start(
+        self,
+        kind: str,
+        number: int,
+        blocks: int,
+        arguments: tuple[Region | np.generic, ...],
+        *,
+        bound: bool = False,
+    ) -> None:
+        tensors = Bound(self.plan, self._gradients) if bound else None
+        self._starter.start(self._kernels[kind, number], self._text, blocks, arguments, tensors)
+        self._sets[self._turn].used()
+
+    @property
+    def _chunks(self) -> Region:
+        region = self._tables.region("chunks", "the table of chunks")
+        return Region(region.name, region.address, region.nbytes, CHUNK.itemsize)
+
+    @property
+    def _positions(self) -> Region:
+        return self._tables.region("positions", "the table of positions")
+
+    def __del__(self) -> None:
+        # As of elementwise launches: page-locked memory isn't given back while the GPU still reads it.
+        with contextlib.suppress(Exception):
+            for tables in self._sets:
+                tables.wait()

@@ -1,0 +1,138 @@
+"""What a staged rule keeps and computes beside the tensors: totals, scalars of stages, states, shared states.
+
+All of it is float64 and indexed by *position*, a tensor's place in the optimizer. It belongs to the optimizer
+and lives where the tensors live. ``KernelWorkspace`` has the order of a step for backends that run kernels;
+``HostWorkspace`` the arrays as NumPy's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from solvergen.errors import CompilerBug
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.reductions import total_of_terms
+
+if TYPE_CHECKING:
+    from solvergen.runtime.backends.base import KernelLauncher, StagedLauncher, Step
+
+
+class KernelWorkspace(ABC):
+    """The order of a step: stages and passes in turn, each over all launches."""
+
+    def __init__(self, definition: Definition) -> None:
+        self._definition = definition
+
+    @abstractmethod
+    def begin(self, total_size: float, leader: int) -> None:
+        """Prepare for a step: all totals become +0.0 if the rule reduces over all tensors (one that doesn't
+        take part has nothing to add), and the present shared states are copied to the row of new ones (so
+        that what the leader doesn't assign under its options stays)."""
+
+    @abstractmethod
+    def combine(self, number: int) -> None:
+        """Reduce the totals of a pass over all positions, for the columns that are over all tensors."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Let the rows of shared states change places. Can't fail."""
+
+    @abstractmethod
+    def read(self) -> tuple[HostArray, HostArray]:
+        """See ``Workspace``."""
+
+    @abstractmethod
+    def write(self, states: HostArray, shared: HostArray) -> None:
+        """See ``Workspace``."""
+
+    def run(self, launches: Sequence[tuple[StagedLauncher, Step]]) -> None:
+        """See ``Workspace``."""
+        launchers = [cast("KernelLauncher", launcher) for launcher, _ in launches]
+        passes = self._definition.passes
+        first = launches[0][1]
+        self.begin(first.total_size, first.leader)
+        for launcher, (_, step) in zip(launchers, launches, strict=True):
+            launcher.begin(step)
+        for number, one in enumerate((*passes, None)):
+            for launcher in launchers:
+                if number in launcher.plan.stages:
+                    launcher.run_stage(number)
+            if one is None:
+                break
+            running = [launcher for launcher in launchers if number in launcher.plan.passes]
+            for launcher in running:
+                launcher.run_pass(number)
+            if running and "all" in one.over:
+                self.combine(number)
+        self.commit()
+
+
+class HostWorkspace(KernelWorkspace):
+    """The arrays in host memory, under the names that they have in ``docs/architecture.md``.
+
+    Tables without columns have one that nothing uses, so that every array has an address.
+    """
+
+    def __init__(self, definition: Definition, sizes: Sequence[int]) -> None:
+        """``sizes``: elements of each tensor, by position."""
+        super().__init__(definition)
+        count, reductions = len(sizes), max(1, definition.n_reductions)
+        self.totals = np.zeros((count, reductions))
+        self.over_all = np.zeros(reductions)
+        self.values = np.zeros((count, max(1, definition.n_values)))
+        self.states = np.zeros((count, max(1, len(definition.device_states))))
+        self.shared = np.zeros((2, max(1, len(definition.shared_states))))
+        self.sizes = np.array(sizes, np.float64)
+        self.present = 0
+        """The row of ``shared`` that holds the present values."""
+        self.total_size = 0.0
+        self.leader = 0
+
+    @property
+    def shared_now(self) -> HostArray:
+        """The present shared states."""
+        row: HostArray = self.shared[self.present]
+        return row
+
+    @property
+    def shared_new(self) -> HostArray:
+        """The row that takes the new ones."""
+        row: HostArray = self.shared[1 - self.present]
+        return row
+
+    def begin(self, total_size: float, leader: int) -> None:
+        """See ``KernelWorkspace``."""
+        self.total_size, self.leader = total_size, leader
+        if self._definition.reduces_over_all:
+            self.totals[...] = 0.0
+        self.shared_new[...] = self.shared_now
+
+    def combine(self, number: int) -> None:
+        """See ``KernelWorkspace``. A backend with a faster reduction has its own."""
+        one = self._definition.passes[number]
+        for column, (kind, over) in enumerate(zip(one.kinds, one.over, strict=True), start=one.first):
+            if over == "all":
+                self.over_all[column] = total_of_terms(kind, self.totals[:, column])
+
+    def commit(self) -> None:
+        """See ``KernelWorkspace``."""
+        self.present = 1 - self.present
+
+    def read(self) -> tuple[HostArray, HostArray]:
+        """See ``Workspace``."""
+        states = self.states[:, : len(self._definition.device_states)]
+        shared = self.shared_now[: len(self._definition.shared_states)]
+        return states.copy(), shared.copy()
+
+    def write(self, states: HostArray, shared: HostArray) -> None:
+        """See ``Workspace``."""
+        columns, length = len(self._definition.device_states), len(self._definition.shared_states)
+        if states.shape != (len(self.states), columns) or shared.shape != (length,):
+            raise CompilerBug(f"states of the shape {states.shape} and shared ones of {shared.shape}")
+        self.states[:, :columns] = states
+        self.shared_now[:length] = shared
