@@ -16,11 +16,18 @@ from solvergen.spec.limits import (
     MAX_HYPERPARAMETERS,
     MAX_NAME,
     MAX_OPTIONS,
+    MAX_STAGES,
     MAX_STATE,
     MAX_STATEMENTS,
     MAX_TEXT,
 )
-from solvergen.spec.names import CLASS_NAME_PATTERN, DOTTED_PATTERN, NAME_PATTERN, SPEC_NAME_PATTERN
+from solvergen.spec.names import (
+    CLASS_NAME_PATTERN,
+    DOTTED_PATTERN,
+    NAME_PATTERN,
+    RATIONAL_PATTERN,
+    SPEC_NAME_PATTERN,
+)
 
 TEXT_TAG = "as text"
 OTHER_TAG = "as another value"
@@ -126,6 +133,36 @@ class StatementDocument(_Document):
     do: LineOrLines = Field(description="One equation, or a list of them: target = expression.")
 
 
+Rational = Annotated[
+    Annotated[Line, Tag(TEXT_TAG), WithJsonSchema({"type": "string", "pattern": RATIONAL_PATTERN})]
+    | Annotated[int, Tag(OTHER_TAG)],
+    Discriminator(_kind),
+]
+
+
+class TableauDocument(_Document):
+    """An explicit Runge-Kutta method along the gradient flow, in exact rationals: its update follows."""
+
+    matrix: Annotated[list[list[Rational]], Field(min_length=1, max_length=MAX_STAGES)] = Field(
+        description="A row for each stage: the coefficients of the slopes before it. The first row is []."
+    )
+    weights: Annotated[list[Rational], Field(min_length=1, max_length=MAX_STAGES)] = Field(
+        description="The coefficients of the slopes in the step itself; they sum to 1."
+    )
+    nodes: list[Rational] | None = Field(
+        default=None, description="The times of the stages: what the rows of the matrix must sum to."
+    )
+    embedded: list[Rational] | None = Field(
+        default=None,
+        description="The weights of a method of another order with the same slopes: the difference is an "
+        "estimate of the error.",
+    )
+    order: int | None = Field(default=None, description="The order of the method, to be checked.")
+    adapt: bool = Field(
+        default=False, description="true: the length of the step follows the error estimate and a tolerance."
+    )
+
+
 class CounterpartDocument(_Document):
     """The same rule in another library, and what its arguments are called there."""
 
@@ -185,6 +222,9 @@ class SpecDocument(_Document):
         default=[],
         description="What must hold between hyperparameters and options.",
         max_length=MAX_CONSTRAINTS,
+    )
+    tableau: TableauDocument | None = Field(
+        default=None, description="Instead of 'update': a Runge-Kutta method, from which it follows."
     )
     update: list[
         Annotated[

@@ -11,6 +11,7 @@ from solvergen.spec.build import build_spec
 from solvergen.spec.characters import first_refused, refusal
 from solvergen.spec.checks import check
 from solvergen.spec.files import posix, spec_files, unreadable
+from solvergen.spec.forms import expand
 from solvergen.spec.limits import MAX_BYTES, MAX_DIAGNOSTICS
 from solvergen.spec.mend import mend
 from solvergen.spec.model import Spec
@@ -89,12 +90,18 @@ def examine(path: str | os.PathLike[str]) -> tuple[Spec | None, tuple[Diagnostic
     tree, found = parse_tree(source)
     spec = None
     if tree is not None:
+        whole = True
+        if isinstance(tree, Mapping):
+            tree, whole, of_form = expand(tree, source)
+            found += of_form
         document, structural = validate(tree, source)
         found += structural
         if isinstance(tree, Mapping):
             found += check(tree, source)
             errors = {d.code for d in found if d.severity == "error"}
-            if document is not None and errors <= _USABLE_DESPITE:
+            if not whole:
+                pass  # what its equations would be isn't known
+            elif document is not None and errors <= _USABLE_DESPITE:
                 spec = build_spec(document, tree, source)
             elif errors <= _MENDABLE:
                 spec = mend(tree, source)
