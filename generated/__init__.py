@@ -4,6 +4,7 @@ AdaBelief: Adam that divides by how far gradients are from what was expected.
 Adadelta: Steps in units of the parameter, without a learning rate to choose.
 Adagrad: Steps that shrink with all squared gradients so far.
 Adam: Adaptive moment estimation.
+AdamMini: AdamW with one second moment for all elements of a tensor.
 Adamax: Adam with the infinity norm.
 AdamW: Adam with decoupled weight decay.
 Adan: Adaptive Nesterov momentum without a second gradient.
@@ -17,19 +18,34 @@ CaffeAdam: Caffe's Adam solver.
 CaffeNesterov: Caffe's Nesterov solver.
 CaffeRMSProp: Caffe's RMSProp solver.
 CaffeSGD: Caffe's SGD solver.
+CautiousAdamW: AdamW that leaves out the elements where momentum and gradient disagree.
+DAdaptAdamW: AdamW that estimates its learning rate by D-Adaptation.
 DiffGrad: Adam slowed down where the gradient hardly changes.
+DoG: Gradient descent whose rate is the distance from the start over the root of the summed squared gradients.
+Fromage: Steps of a fixed size relative to each tensor's norm, and no growth of norms.
 FTRL: Follow the regularized leader, proximal, with learning rates an element.
+GrokfastAdamW: AdamW on gradients whose slow part is amplified.
+LAMB: Adam whose step is scaled to the norm of the parameter, for large batches.
 LaProp: Adam with momentum taken of normalised gradients.
+LARS: Momentum whose learning rate follows the ratio of the norms of parameter and gradient, for large batches.
+LDoG: DoG with a distance and a rate for each tensor.
 Lion: Evolved sign momentum.
 MADGRAD: Momentumized, adaptive, dual averaged gradient method.
+MarsAdamW: AdamW on gradients that are corrected by their change, with reduced variance.
 NAdam: Adam with Nesterov's momentum.
+NovoGrad: Momentum of gradients that are normalised by a running mean of their tensor's squared norm.
+OptimisticSGD: Gradient descent that expects the change of the gradient to go on, for games.
+Prodigy: Adam that estimates its learning rate from the distance it has come.
 QHAdam: Quasi-hyperbolic Adam.
 RAdam: Adam that waits until its second moment can be trusted.
 RMSprop: Steps by the gradient over its running root mean square.
 RMSpropTF: RMSProp as TensorFlow has it.
 Rprop: Steps whose sizes adapt to the signs of the gradient alone.
+ScheduleFreeAdamW: AdamW whose averaged iterate needs no schedule of the learning rate.
+ScheduleFreeSGD: Gradient descent whose averaged iterate needs no schedule of the learning rate.
 SGD: Stochastic gradient descent with momentum, dampening and Nesterov's form.
 SignSGD: Steps by the sign of the gradient, or with momentum (Signum) by that of its running mean.
+StableAdamW: AdamW that shortens its step where the second moment hasn't caught up with gradients.
 Yogi: Adam whose second moment changes additively.
 
 Each is imported when it is first asked for (built-in functions go by their module here, since an optimizer
@@ -47,6 +63,7 @@ if TYPE_CHECKING:
     from .adadelta import Adadelta as Adadelta
     from .adagrad import Adagrad as Adagrad
     from .adam import Adam as Adam
+    from .adam_mini import AdamMini as AdamMini
     from .adamax import Adamax as Adamax
     from .adamw import AdamW as AdamW
     from .adan import Adan as Adan
@@ -60,19 +77,34 @@ if TYPE_CHECKING:
     from .caffe_nesterov import CaffeNesterov as CaffeNesterov
     from .caffe_rmsprop import CaffeRMSProp as CaffeRMSProp
     from .caffe_sgd import CaffeSGD as CaffeSGD
+    from .cautious_adamw import CautiousAdamW as CautiousAdamW
+    from .dadapt_adamw import DAdaptAdamW as DAdaptAdamW
     from .diffgrad import DiffGrad as DiffGrad
+    from .dog import DoG as DoG
+    from .fromage import Fromage as Fromage
     from .ftrl import FTRL as FTRL
+    from .grokfast_adamw import GrokfastAdamW as GrokfastAdamW
+    from .lamb import LAMB as LAMB
     from .laprop import LaProp as LaProp
+    from .lars import LARS as LARS
+    from .ldog import LDoG as LDoG
     from .lion import Lion as Lion
     from .madgrad import MADGRAD as MADGRAD
+    from .mars_adamw import MarsAdamW as MarsAdamW
     from .nadam import NAdam as NAdam
+    from .novograd import NovoGrad as NovoGrad
+    from .optimistic_sgd import OptimisticSGD as OptimisticSGD
+    from .prodigy import Prodigy as Prodigy
     from .qhadam import QHAdam as QHAdam
     from .radam import RAdam as RAdam
     from .rmsprop import RMSprop as RMSprop
     from .rmsprop_tf import RMSpropTF as RMSpropTF
     from .rprop import Rprop as Rprop
+    from .schedule_free_adamw import ScheduleFreeAdamW as ScheduleFreeAdamW
+    from .schedule_free_sgd import ScheduleFreeSGD as ScheduleFreeSGD
     from .sgd import SGD as SGD
     from .signsgd import SignSGD as SignSGD
+    from .stable_adamw import StableAdamW as StableAdamW
     from .yogi import Yogi as Yogi
 
 __all__ = [
@@ -80,6 +112,7 @@ __all__ = [
     "Adadelta",
     "Adagrad",
     "Adam",
+    "AdamMini",
     "Adamax",
     "AdamW",
     "Adan",
@@ -93,19 +126,34 @@ __all__ = [
     "CaffeNesterov",
     "CaffeRMSProp",
     "CaffeSGD",
+    "CautiousAdamW",
+    "DAdaptAdamW",
     "DiffGrad",
+    "DoG",
+    "Fromage",
     "FTRL",
+    "GrokfastAdamW",
+    "LAMB",
     "LaProp",
+    "LARS",
+    "LDoG",
     "Lion",
     "MADGRAD",
+    "MarsAdamW",
     "NAdam",
+    "NovoGrad",
+    "OptimisticSGD",
+    "Prodigy",
     "QHAdam",
     "RAdam",
     "RMSprop",
     "RMSpropTF",
     "Rprop",
+    "ScheduleFreeAdamW",
+    "ScheduleFreeSGD",
     "SGD",
     "SignSGD",
+    "StableAdamW",
     "Yogi",
 ]
 
@@ -114,6 +162,7 @@ _MODULES = {
     "Adadelta": "adadelta",
     "Adagrad": "adagrad",
     "Adam": "adam",
+    "AdamMini": "adam_mini",
     "Adamax": "adamax",
     "AdamW": "adamw",
     "Adan": "adan",
@@ -127,19 +176,34 @@ _MODULES = {
     "CaffeNesterov": "caffe_nesterov",
     "CaffeRMSProp": "caffe_rmsprop",
     "CaffeSGD": "caffe_sgd",
+    "CautiousAdamW": "cautious_adamw",
+    "DAdaptAdamW": "dadapt_adamw",
     "DiffGrad": "diffgrad",
+    "DoG": "dog",
+    "Fromage": "fromage",
     "FTRL": "ftrl",
+    "GrokfastAdamW": "grokfast_adamw",
+    "LAMB": "lamb",
     "LaProp": "laprop",
+    "LARS": "lars",
+    "LDoG": "ldog",
     "Lion": "lion",
     "MADGRAD": "madgrad",
+    "MarsAdamW": "mars_adamw",
     "NAdam": "nadam",
+    "NovoGrad": "novograd",
+    "OptimisticSGD": "optimistic_sgd",
+    "Prodigy": "prodigy",
     "QHAdam": "qhadam",
     "RAdam": "radam",
     "RMSprop": "rmsprop",
     "RMSpropTF": "rmsprop_tf",
     "Rprop": "rprop",
+    "ScheduleFreeAdamW": "schedule_free_adamw",
+    "ScheduleFreeSGD": "schedule_free_sgd",
     "SGD": "sgd",
     "SignSGD": "signsgd",
+    "StableAdamW": "stable_adamw",
     "Yogi": "yogi",
 }
 

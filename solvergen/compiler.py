@@ -26,8 +26,9 @@ from solvergen.frontend.surroundings import surroundings
 from solvergen.ir.verify import verify
 from solvergen.passes import optimise
 from solvergen.passes.schedule import schedule
+from solvergen.spec.files import spec_files
 from solvergen.spec.model import Spec
-from solvergen.spec.reader import check_folder, examine, spec_files
+from solvergen.spec.reader import check_folder, examine
 
 Paths = Sequence[str | os.PathLike[str]]
 """Spec files and folders of them."""

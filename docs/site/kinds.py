@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Descent and momentum", ("sgd", "aggmo", "asgd")),
+    ("Descent and momentum", ("sgd", "aggmo", "asgd", "schedule_free_sgd", "optimistic_sgd")),
     ("By the signs of gradients", ("signsgd", "lion", "rprop")),
     ("A learning rate for each element", ("adagrad", "adadelta", "rmsprop", "rmsprop_tf")),
     ("Dual averaging", ("ftrl", "madgrad")),
-    ("Adam", ("adam", "adamw", "adamax")),
-    ("Adam with another momentum", ("nadam", "qhadam", "laprop", "ademamix", "adan")),
+    ("Adam", ("adam", "adamw", "adamax", "adam_mini")),
+    (
+        "Adam with another momentum",
+        (
+            "nadam",
+            "qhadam",
+            "laprop",
+            "ademamix",
+            "adan",
+            "grokfast_adamw",
+            "mars_adamw",
+            "schedule_free_adamw",
+        ),
+    ),
     (
         "Adam with another second moment or length of step",
-        ("adabelief", "adopt", "diffgrad", "radam", "yogi"),
+        ("adabelief", "adopt", "diffgrad", "radam", "yogi", "stable_adamw", "cautious_adamw"),
     ),
+    ("Scaled to the norms of tensors", ("lars", "lamb", "novograd", "fromage")),
+    ("Without a learning rate to choose", ("prodigy", "dadapt_adamw", "dog", "ldog")),
     (
         "Caffe's solvers",
         ("caffe_sgd", "caffe_nesterov", "caffe_adagrad", "caffe_rmsprop", "caffe_adadelta", "caffe_adam"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from solvergen.bench.result import LIMIT
 from solvergen.bench.timing import Contender
-from solvergen.bench.traffic import traffic_text
+from solvergen.bench.traffic import sweeps, traffic_text
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
 from solvergen.runtime.optimizer import Optimizer
@@ -26,7 +26,7 @@ def ours(optimizer: type[Optimizer], settings: Mapping[str, Any], backend: str, 
 
 
 def traffic_limit(optimizer: type[Optimizer], options: Mapping[str, bool], draw: Draw) -> Contender:
-    """The loop that moves what the rule must move, over arrays that are placed as the backend places them.
+    """The loops that move what the rule must move, over arrays that are placed as the backend places them.
 
     Addresses of gradients are read before the clock starts: the limit is that of memory alone.
     """
@@ -36,7 +36,10 @@ def traffic_limit(optimizer: type[Optimizer], options: Mapping[str, bool], draw:
     definition, backend = optimizer.definition, CpuBackend()
     params = draw()
     dtype = params[0].dtype.name
-    library = load({"traffic.c": traffic_text(definition, options, dtype, dtype)})
+    texts = [
+        traffic_text(definition, options, dtype, dtype, sweep)
+        for sweep in range(len(sweeps(definition, options)))
+    ]
     active = definition.active_state(**options)
     tensors = tuple(
         TensorPlan(
@@ -50,16 +53,21 @@ def traffic_limit(optimizer: type[Optimizer], options: Mapping[str, bool], draw:
         for number, param in enumerate(params)
     )
     owned = Spans.over(_arrays(tensors), backend.span_of)
-    launcher = CpuLauncher(LaunchPlan(definition, options, dtype, dtype, tensors, owned), library)
+    plan = LaunchPlan(definition, options, dtype, dtype, tensors, owned)
+    launchers = [CpuLauncher(plan, load({"traffic.c": text})) for text in texts]
     compute = np.float64 if dtype == "float64" else np.float32
     table = np.zeros((1, max(1, len(definition.table))), compute)
     rows = np.zeros(len(params), np.int32)
 
     def receive(gradients: list[HostArray]) -> None:
-        if not launcher.bind(gradients):
+        if not all(launcher.bind(gradients) for launcher in launchers):
             raise AssertionError("gradients that were made like the parameters don't fit them")
 
-    return Contender(LIMIT, lambda _: launcher.launch(table, rows), receive)
+    def move(_: object) -> None:
+        for launcher in launchers:
+            launcher.launch(table, rows)
+
+    return Contender(LIMIT, move, receive)
 
 
 def _arrays(tensors: Sequence[TensorPlan]) -> list[HostArray]:

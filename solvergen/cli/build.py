@@ -44,15 +44,24 @@ def build(
     The package holds exactly the optimizers of the specs given: what an earlier build wrote and this one
     doesn't is removed. Only files whose content changes are written.
     """
-    from solvergen import output
-    from solvergen.compiler import build as compile_specs
+    from solvergen import output, rebuild
 
     if check and force:
         raise typer.BadParameter(
             "--check writes nothing, so there is nothing to force", param_hint="'--force'"
         )
+    own = specs.own(paths)
+    key = None if check else rebuild.fingerprint(own)
+    nothing = rebuild.find(key, out) if key is not None else None
+    if nothing is not None:
+        print_diagnostics(nothing.warnings)
+        _warn_of_name(out)
+        _print_written(nothing.comparison, as_json)
+        return
+    from solvergen.compiler import build as compile_specs  # which takes its time to import
+
     with progress("compiling") as report:
-        compiled = compile_specs(specs.own(paths), progress=report)
+        compiled = compile_specs(own, progress=report)
     print_diagnostics(compiled.warnings)
     if check:
         comparison = output.compare(out, compiled.artifacts)
@@ -62,13 +71,18 @@ def build(
             raise typer.Exit(exit_codes.FINDINGS)
         return
     comparison = output.write(out, compiled.artifacts, force=force)
+    rebuild.keep(key, own, comparison, compiled.warnings)
     _warn_of_name(out)
+    _print_written(comparison, as_json)
+
+
+def _print_written(comparison: Comparison, as_json: bool) -> None:
     if as_json:
         print_json(_as_json(comparison))
         return
     for word in ("created", "changed", "removed"):
         for path in getattr(comparison, word):
-            print(f"{word:8}{out / path}")
+            print(f"{word:8}{comparison.folder / path}")
     print_note(_sentence(comparison))
 
 

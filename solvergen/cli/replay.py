@@ -58,7 +58,7 @@ def replay(file: Path, folder: Path | None, backends: Sequence[str], as_json: bo
 def _rule(content: Replay, folder: Path | None) -> Iterator[type[Optimizer]]:
     """The optimizer to run it on: of the folder that was given, else the rule as the file has it."""
     from solvergen.verify import ReplayError, built_from
-    from solvergen.verify.replay import rule_of
+    from solvergen.verify.replaying.replay import rule_of
 
     if folder is None:
         with rule_of(content) as optimizer:

@@ -86,7 +86,8 @@ def find(name: str, folder: Path) -> Path:
 
     Raises SpecError if there are several of the name, or no specs at all.
     """
-    from solvergen.spec.reader import check_folder, examine, spec_files
+    from solvergen.spec.files import spec_files
+    from solvergen.spec.reader import check_folder, examine
 
     if name.endswith(SUFFIXES) or "/" in name:
         if not Path(name).is_file():

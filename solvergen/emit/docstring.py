@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from solvergen.emit.equations import equation_lines
 from solvergen.emit.prose import in_docstring, paragraph
-from solvergen.spec.model import Counterpart, Hyperparameter, Reference, Spec, State
+from solvergen.spec.model import Counterpart, Reference, Spec, State
 
 _PARAMS = """params: an array, a list of arrays, a mapping of names to arrays, or a list of groups (dicts with
 a key params, hyperparameters of their own, lr_mult and decay_mult). Updated in place."""
@@ -20,10 +20,11 @@ def docstring_lines(spec: Spec) -> list[str]:
     lines += [f"    {in_docstring(line)}" for line in equation_lines(spec)]
     lines += ["", "Args:", *paragraph(_PARAMS, "    ", "    ")]
     for h in spec.hyperparameters:
-        lines += paragraph(f"{h.name}: {_sentence(h.doc, _range(h))}", "    ", "    ")
+        detail = h.range_text if h.doc or h.range_text else "any number"
+        lines += paragraph(f"{h.name}: {_sentence(h.doc, detail)}", "    ", "    ")
     for o in spec.options:
-        derived = f"by default: {o.default}" if o.is_derived else ""
-        lines += paragraph(f"{o.name}: {_sentence(o.doc, derived)}", "    ", "    ")
+        detail = f"by default: {o.default}" if o.is_derived else "" if o.doc else "True or False"
+        lines += paragraph(f"{o.name}: {_sentence(o.doc, detail)}", "    ", "    ")
     lines += paragraph("backend: numpy, cpu, cuda, or auto: where the arrays live.", "    ", "    ")
     lines += paragraph(
         "nonfinite: what gradients with infinities or NaN do: propagate, skip (the step) or raise.",
@@ -53,10 +54,6 @@ def docstring_lines(spec: Spec) -> list[str]:
 def _sentence(doc: str, detail: str) -> str:
     doc = " ".join(doc.split()).rstrip(".")
     return f"{doc} ({detail})." if doc and detail else f"{doc or detail}."
-
-
-def _range(h: Hyperparameter) -> str:
-    return h.range_text
 
 
 _SHAPES = {

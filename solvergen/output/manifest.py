@@ -40,6 +40,11 @@ def read(path: Path) -> dict[str, str] | None:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
+    return parse(data, path)
+
+
+def parse(data: bytes, path: Path) -> dict[str, str]:
+    """``{relative path: digest}`` as ``data``, what ``path`` holds, lists them. Raises as ``read`` does."""
     try:
         content = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:

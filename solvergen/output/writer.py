@@ -19,7 +19,8 @@ from solvergen.files import sync_folder
 from solvergen.output import manifest
 from solvergen.output.comparison import Comparison, compare
 from solvergen.output.lock import locked
-from solvergen.output.paths import LOCK, MANIFEST, PENDING, STAGED
+from solvergen.output.paths import MANIFEST, PENDING, STAGED
+from solvergen.output.standing import has_leftovers
 
 
 def write(folder: Path, tree: Mapping[str, str], *, force: bool = False, timeout: float = 30.0) -> Comparison:
@@ -36,7 +37,7 @@ def write(folder: Path, tree: Mapping[str, str], *, force: bool = False, timeout
             build puts it right.
     """
     comparison = compare(folder, tree, force=force)
-    if not comparison.differs and not _has_leftovers(folder):
+    if not comparison.differs and not has_leftovers(folder):
         return comparison
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, timeout=timeout):
@@ -103,11 +104,6 @@ def _write_flushed(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _has_leftovers(folder: Path) -> bool:
-    """Whether another build is at work in the folder or was killed there."""
-    return (folder / LOCK).exists() or (folder / PENDING).exists() or any(folder.glob(f"{STAGED}*"))
 
 
 def _remove_staged(folder: Path) -> None:

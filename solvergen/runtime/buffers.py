@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from solvergen.errors import ArrayError
-from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
 from solvergen.runtime.workspace import HostWorkspace
+
+if TYPE_CHECKING:
+    from solvergen.runtime.backends.base import LaunchPlan
 
 ARRAY_TYPES = (np.ndarray, np.memmap)
 """Exact types that count as host arrays. Other subclasses (masked arrays, matrices) mean something else
@@ -78,14 +81,15 @@ class HostArrays:
         return checked
 
     def check_gradient(self, name: str, param: HostArray, gradient: object) -> None:
-        """Raise ArrayError unless ``gradient`` can be read as the gradient of ``param``."""
+        """Raise ArrayError unless ``param`` may be written and ``gradient`` can be read as its gradient."""
+        writable(param, f"parameter {name!r}")
         what = f"the gradient of {name!r}"
         checked = self._checked(what, gradient)
         allowed = gradient_dtypes(param.dtype.name)
         if checked.dtype.name not in allowed:
             raise ArrayError(
                 f"{what} has dtype {checked.dtype}; for a {param.dtype} parameter it must be "
-                f"{' or '.join(allowed)}: convert it with gradient.astype"
+                f"{' or '.join(allowed)}: convert it with gradient.astype(parameter.dtype)"
             )
         if checked.shape != param.shape:
             raise ArrayError(f"{what} has shape {checked.shape}, the parameter {param.shape}")
@@ -151,6 +155,21 @@ class HostArrays:
                 f"{array.dtype.itemsize}; "
                 + ("keep the parameter in an array of its own" if in_place else "pass gradient.copy()")
             )
+
+
+def writable(array: Array, what: str) -> Array:
+    """An array that could be written when it was adopted. Raises ArrayError if it can't be any more."""
+    # CuPy's arrays have no such flag.
+    if not getattr(array.flags, "writeable", True):
+        raise ArrayError(
+            f"{what} has been made read-only; nothing was changed (array.flags.writeable = True undoes it)"
+        )
+    return array
+
+
+def may_be_written(plan: LaunchPlan) -> bool:
+    """Whether all parameters of a launch over NumPy arrays still can be."""
+    return all(tensor.param.flags.writeable for tensor in plan.tensors)
 
 
 def gradient_dtypes(param_dtype: str) -> tuple[str, ...]:

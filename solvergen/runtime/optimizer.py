@@ -91,7 +91,8 @@ class Optimizer:
         too. float64 parameters take float64 gradients, others float32, bfloat16 or float16 ones.
 
         Returns True, or False if ``nonfinite="skip"`` left the step out. Raises ArrayError for gradients
-        that can't be used and NonfiniteGradient under ``nonfinite="raise"``; nothing has changed then.
+        that can't be used and for a parameter that has been made read-only, and NonfiniteGradient under
+        ``nonfinite="raise"``; nothing has changed then.
         Should the launch itself fail, as when a GPU does, counts, shared states and the scalar states on
         the host are as before, but some tensors may have been updated, and what lives beside them. Signals
         (Ctrl-C) that arrive during a launch are handled when the step is done.

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 import solvergen
-from solvergen.errors import ArrayError, OptimizerError, SnapshotWarning
+from solvergen.errors import OptimizerError, SnapshotWarning
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend, Workspace
-from solvergen.runtime.buffers import ARRAY_TYPES, address_of, type_name
+from solvergen.runtime.buffers import ARRAY_TYPES, address_of, type_name, writable
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group, as_float
@@ -131,11 +131,9 @@ def restore(
     for tensor, kept in zip(tensors, found.tensors, strict=True):
         for name, state in zip(definition.array_states, tensor.plan.states, strict=True):
             if state is not None:
-                copies.append(
-                    (_writable(state, f"state {name!r} of {tensor.plan.name!r}"), kept.arrays[name])
-                )
+                copies.append((writable(state, f"state {name!r} of {tensor.plan.name!r}"), kept.arrays[name]))
         if params and kept.param is not None:
-            copies.append((_writable(tensor.plan.param, f"parameter {tensor.plan.name!r}"), kept.param))
+            copies.append((writable(tensor.plan.param, f"parameter {tensor.plan.name!r}"), kept.param))
     # A state_dict may hold this optimizer's own arrays: one is not to be overwritten before it is read.
     written = Spans.over([target for target, _ in copies], backend.span_of)
     copies = [
@@ -206,15 +204,6 @@ def from_dict(state_dict: Any) -> SnapshotData:
         tensors=tuple(_tensor_from(name, entry) for name, entry in read.mapping("tensors").items()),
         shared=read.numbers("shared") if has_shared else {},
     )
-
-
-def _writable(array: Array, what: str) -> Array:
-    # It was when it was adopted. CuPy's arrays have no such flag.
-    if not getattr(array.flags, "writeable", True):
-        raise ArrayError(
-            f"{what} has been made read-only; nothing was changed (array.flags.writeable = True undoes it)"
-        )
-    return array
 
 
 def _meets(written: Spans, array: HostArray) -> bool:

@@ -9,11 +9,11 @@ from difflib import get_close_matches
 from solvergen.errors import Diagnostic, Location
 from solvergen.spec.names import DOTTED_PATTERN
 from solvergen.spec.source import Source
-from solvergen.spec.tree import Mapping, Scalar, Sequence, shorten
+from solvergen.spec.tree import Mapping, Node, Scalar, Sequence, shorten
 
 
 def check_counterparts(tree: Mapping, source: Source) -> Iterator[Diagnostic]:
-    """Counterparts map, and lack, hyperparameters and options that there are, each once."""
+    """Counterparts are in their libraries; they map, and lack, what there is in the spec, each once."""
     known = tuple(
         name
         for section in ("hyperparameters", "options")
@@ -24,11 +24,7 @@ def check_counterparts(tree: Mapping, source: Source) -> Iterator[Diagnostic]:
     for entry in listed.items if isinstance(listed, Sequence) else ():
         if not isinstance(entry, Mapping):
             continue
-        name = entry.get("name")
-        text = name.value.strip() if isinstance(name, Scalar) and isinstance(name.value, str) else ""
-        if name is not None and text and re.fullmatch(DOTTED_PATTERN, text, re.ASCII) is None:
-            message = f"'{shorten(text)}' is no name to import"
-            yield _found(source, "SG014", message, name.location, "write it like torch.optim.Adam")
+        yield from _check_name(entry, source)
         mentioned: set[str] = set()
         for word, place in _mentioned(entry):
             if word not in known:
@@ -40,6 +36,24 @@ def check_counterparts(tree: Mapping, source: Source) -> Iterator[Diagnostic]:
                 message = f"{word} is mentioned twice"
                 yield _found(source, "SG015", message, place, "what a counterpart lacks can't be mapped")
             mentioned.add(word)
+
+
+def _check_name(entry: Mapping, source: Source) -> Iterator[Diagnostic]:
+    """A counterpart's name is one to import, from the library that it is said to be of."""
+    place, name, library = entry.get("name"), _text(entry.get("name")), _text(entry.get("library"))
+    if place is None or not name:
+        return
+    if re.fullmatch(DOTTED_PATTERN, name, re.ASCII) is None:
+        message = f"'{shorten(name)}' is no name to import"
+        yield _found(source, "SG014", message, place.location, "write it like torch.optim.Adam")
+    elif library and not name.startswith(f"{library}."):
+        message = f"'{shorten(name)}' isn't in the library '{shorten(library)}'"
+        hint = "a library is the package to import: {library: torch, name: torch.optim.Adam}"
+        yield _found(source, "SG029", message, place.location, hint)
+
+
+def _text(node: Node | None) -> str:
+    return node.value.strip() if isinstance(node, Scalar) and isinstance(node.value, str) else ""
 
 
 def _mentioned(entry: Mapping) -> Iterator[tuple[str, Location]]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from collections.abc import Iterable
-from pathlib import Path
 
 from solvergen.errors import Diagnostic, Location, SpecError
 from solvergen.spec.build import build_spec
 from solvergen.spec.characters import first_refused, refusal
 from solvergen.spec.checks import check
+from solvergen.spec.files import posix, spec_files, unreadable
 from solvergen.spec.limits import MAX_BYTES, MAX_DIAGNOSTICS
 from solvergen.spec.mend import mend
 from solvergen.spec.model import Spec
@@ -19,12 +18,20 @@ from solvergen.spec.source import Source
 from solvergen.spec.structure import validate
 from solvergen.spec.tree import Mapping, parse_tree
 
-SUFFIXES = (".yaml", ".yml")
-
 _USABLE_DESPITE = frozenset({"SG013", "SG015", "SG024", "SG025"})
 """Findings about numbers: the equations can still be looked at, and complained about, as well."""
 
-_MENDABLE = _USABLE_DESPITE | {"SG010", "SG011", "SG012", "SG014", "SG020", "SG021", "SG027", "SG028"}
+_MENDABLE = _USABLE_DESPITE | {
+    "SG010",
+    "SG011",
+    "SG012",
+    "SG014",
+    "SG020",
+    "SG021",
+    "SG027",
+    "SG028",
+    "SG029",
+}
 """Findings about the shape, too: what isn't as it should be is left out before looking further."""
 
 
@@ -67,23 +74,6 @@ def read_specs(*paths: str | os.PathLike[str]) -> tuple[Spec, ...]:
     return tuple(sorted(specs, key=lambda spec: spec.name))
 
 
-def spec_files(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Diagnostic | None]:
-    """The spec files that ``path``, a file or a folder, stands for, sorted; or what is wrong with it."""
-    shown = _posix(path)
-    if not os.path.isdir(path):
-        return (shown,), None
-    try:
-        with os.scandir(path) as entries:
-            names = [e.name for e in entries if e.name.endswith(SUFFIXES) and not e.name.startswith(".")]
-    except OSError as error:
-        return (), _unreadable(shown, f"the folder can't be read: {error.strerror}")
-    if not names:
-        where = "" if shown == "specs" else f" --specs {shlex.quote(shown)}"
-        hint = f"spec files end in .yaml; `solvergen new NAME{where}` writes one to start from"
-        return (), _unreadable(shown, "there are no specs in this folder", hint)
-    return tuple(_posix(Path(path) / name) for name in sorted(names)), None
-
-
 def examine(path: str | os.PathLike[str]) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
     """The spec in the file ``path`` as far as it can be made out, and every finding, in the file's order.
 
@@ -91,7 +81,7 @@ def examine(path: str | os.PathLike[str]) -> tuple[Spec | None, tuple[Diagnostic
     means is clear enough to check its equations too; such a spec is for nothing else. Never raises for
     anything that is in the file.
     """
-    shown = _posix(path)
+    shown = posix(path)
     text, problem = _read_text(path, shown)
     if problem is not None:
         return None, (problem,)
@@ -139,16 +129,16 @@ def _read_text(path: str | os.PathLike[str], shown: str) -> tuple[str, Diagnosti
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
-            return "", _unreadable(shown, "this is a folder, not a spec file")
+            return "", unreadable(shown, "this is a folder, not a spec file")
         if not stat.S_ISREG(mode):
-            return "", _unreadable(shown, "this is not a regular file")
+            return "", unreadable(shown, "this is not a regular file")
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        return "", _unreadable(shown, "there is no such file")
+        return "", unreadable(shown, "there is no such file")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return "", _unreadable(shown, f"the file can't be read: {reason}")
+        return "", unreadable(shown, f"the file can't be read: {reason}")
     if len(data) > MAX_BYTES:
         problem = Diagnostic(
             "SG003",
@@ -175,10 +165,6 @@ def _bad_character(shown: str, before: str, message: str, hint: str) -> Diagnost
     return Diagnostic("SG002", message, Location(shown, len(lines), column, column + 1), hint)
 
 
-def _unreadable(shown: str, message: str, hint: str | None = None) -> Diagnostic:
-    return Diagnostic("SG001", message, Location(shown, 1, 1, 2), hint)
-
-
 def _in_order(found: list[Diagnostic]) -> list[Diagnostic]:
     return sorted(found, key=lambda d: (d.location.line, d.location.column, d.code, d.message))
 
@@ -191,7 +177,3 @@ def _limited(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     rest = f"and {len(found) - MAX_DIAGNOSTICS:,} more findings from here on"
     last = Diagnostic("SG003", rest, place, "correct the first ones and look again")
     return (*found[:MAX_DIAGNOSTICS], last)
-
-
-def _posix(path: str | os.PathLike[str]) -> str:
-    return os.fspath(path).replace(os.sep, "/")

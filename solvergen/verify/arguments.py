@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
 from solvergen.errors import VerificationError
@@ -24,6 +24,28 @@ def checked_optimizer(caller: str, optimizer: object) -> type[Optimizer]:
         f"{caller} needs the class of a generated optimizer, not {optimizer!r:.60} "
         "(shipped()[NAME] is one by its name)"
     )
+
+
+def checked_optimizers(caller: str, optimizers: object) -> dict[str, type[Optimizer]]:
+    """Classes by the names that they were given, or by those of their specs if they come without.
+
+    Raises VerificationError for what is no class of a generated optimizer, and for two of one name.
+    """
+    if isinstance(optimizers, Mapping):
+        return {name: checked_optimizer(caller, optimizer) for name, optimizer in optimizers.items()}
+    if isinstance(optimizers, str) or not isinstance(optimizers, Iterable):
+        raise VerificationError(
+            f"{caller} needs classes of generated optimizers, by name or in a list, not {optimizers!r:.60} "
+            "(shipped() are those that come with solvergen)"
+        )
+    found: dict[str, type[Optimizer]] = {}
+    for given in optimizers:
+        optimizer = checked_optimizer(caller, given)
+        name = optimizer.definition.name
+        if name in found:
+            raise VerificationError(f"{caller} was given two optimizers named {name!r}; give them by name")
+        found[name] = optimizer
+    return found
 
 
 def check_number(name: str, value: object) -> None:

@@ -7,7 +7,7 @@ as they are. So a mistake of the runtime's, or of the passes that hoist scalars,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from solvergen.verify.example import Example, Step, Tensor
 from solvergen.verify.trace import Moment, Trace
 
 
-class _Tensor:
+class Followed:
     """One tensor with everything that the rule keeps of it."""
 
     def __init__(
@@ -90,7 +90,7 @@ def _rounding(storage: np.dtype[Any], real: np.dtype[Any]) -> Callable[[Any], An
     return lambda elements: np.asarray(elements).astype(storage).astype(real)
 
 
-def _effective(
+def effective_of(
     definition: Definition, hyperparameters: Mapping[str, float], multipliers: Mapping[str, float]
 ) -> dict[str, float]:
     """Hyperparameters as the update sees them, in the definition's order: after a group's multipliers."""
@@ -103,7 +103,7 @@ def hyperparameters_of(
 ) -> dict[str, float]:
     """Hyperparameters as the update of ``tensor`` sees them in ``step``."""
     group = example.groups[tensor.group]
-    return _effective(definition, step.hyperparameters[tensor.group], group.multipliers)
+    return effective_of(definition, step.hyperparameters[tensor.group], group.multipliers)
 
 
 def options_of(definition: Definition, example: Example, tensor: Tensor) -> dict[str, bool]:
@@ -121,7 +121,7 @@ def run_directly(definition: Definition, example: Example) -> Trace:
         for step in example.steps:
             present = [g for g in step.gradients if g is not None]
             outcome = "applied"
-            if example.nonfinite != "propagate" and not all(_is_finite(g) for g in present):
+            if not is_applied(example.nonfinite, present):
                 outcome = "skipped" if example.nonfinite == "skip" else "raised"
             else:
                 for tensor, drawn, gradient in zip(tensors, example.tensors, step.gradients, strict=True):
@@ -131,17 +131,22 @@ def run_directly(definition: Definition, example: Example) -> Trace:
     return tuple(trace)
 
 
-def _make(definition: Definition, example: Example, index: int) -> _Tensor:
+def is_applied(nonfinite: str, gradients: Iterable[HostArray]) -> bool:
+    """Whether a step with these gradients changes anything, under a policy."""
+    return nonfinite == "propagate" or all(_is_finite(g) for g in gradients)
+
+
+def _make(definition: Definition, example: Example, index: int) -> Followed:
     drawn = example.tensors[index]
     values = hyperparameters_of(definition, example, example.steps[0], drawn)
-    return _Tensor(definition, options_of(definition, example, drawn), values, drawn, example.start)
+    return Followed(definition, options_of(definition, example, drawn), values, drawn, example.start)
 
 
 def _is_finite(gradient: HostArray) -> bool:
     return bool(np.isfinite(gradient.astype(np.float64)).all())
 
 
-def _moment(example: Example, tensors: Sequence[_Tensor], outcome: str) -> Moment:
+def _moment(example: Example, tensors: Sequence[Followed], outcome: str) -> Moment:
     """What there is now. Arrays are never changed in place here, so they need no copies."""
     names = [tensor.name for tensor in example.tensors]
     buffers = [

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from solvergen.errors import BackendUnavailable, ReplayError, VerificationError
 from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.agreement import EXAMPLES
+from solvergen.verify.arguments import checked_optimizers
 from solvergen.verify.collect import Optimizers
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.machines import NAMES, machine
 from solvergen.verify.processes import in_processes
-from solvergen.verify.replay_file import write_replay
+from solvergen.verify.replaying.file import write_replay
 from solvergen.verify.report import Report, Row
 from solvergen.verify.rows import rows_of
 from solvergen.verify.workers import Task
@@ -37,7 +39,7 @@ class Progress:
 
 
 def verify_all(
-    optimizers: Optimizers,
+    optimizers: Optimizers | Iterable[type[Optimizer]],
     backends: Sequence[str | Backend] = NAMES,
     *,
     examples: int = EXAMPLES,
@@ -48,17 +50,19 @@ def verify_all(
 ) -> Report:
     """Hold every optimizer on every backend to the bits of its rule.
 
-    ``optimizers``: classes by name (``shipped``, ``optimizers_in``, ``built_from``). Never stops at a
-    failure; a backend that doesn't work here is a row that says why. ``progress``: what it raises ends
-    everything at once. ``replays``: the folder for files that hold what fails (``write_replay``).
+    ``optimizers``: classes by name (``shipped``, ``optimizers_in``, ``built_from``), or by themselves.
+    Never stops at a failure; a backend that doesn't work here is a row that says why. ``progress``: what it
+    raises ends everything at once. ``replays``: the folder for files that hold what fails (``write_replay``).
 
     ``jobs``: how many processes share the work, optimizer by optimizer. The report is the same, and a
     kernel that crashes its process is a row that failed. A class that another process can't import, or a
     backend that isn't given by its name, is run in this process. With processes ``progress`` is also told
     several times a second what it knows already.
 
-    Raises ``VerificationError`` for a backend that there isn't, and for fewer jobs than one.
+    Raises ``VerificationError`` for a backend that there isn't, for what is no optimizer, and for fewer jobs
+    than one.
     """
+    optimizers = checked_optimizers("verify_all", optimizers)
     if jobs < 1:
         raise VerificationError(f"jobs={jobs!r:.40}: there must be one at least")
     usable = [_usable(backend) for backend in backends]

@@ -26,7 +26,7 @@ Setting = Mapping[str, bool | None]
 TRIES = 20_000
 """Choices of hyperparameters tried for one setting of the options."""
 
-_DICE = st.integers(0, 3)
+_QUARTERS, _SIXTHS = st.integers(0, 3), st.integers(0, 5)
 _ORDINARY = (0.0, 0.9, 0.1, 0.5, 0.99, 1.0, 2.0, 0.001, 1e-8, 10.0, -0.5, -1.0, -0.0)
 _EXTREME = (
     5e-324,  # the least double; 0 in float32
@@ -42,6 +42,8 @@ _EXTREME = (
 )
 _SLOW = (1.0 - 2.0**-25, 1.0 - 2.0**-29, 1.0 - 2.0**-34, 1.0 - 2.0**-53)
 """Decays that are far from 0 still after millions of updates, so that the last digit of the count shows."""
+_DECIMALS = (0.3, 0.9, 0.7, 0.1, *(n / 1000 for n in range(-2000, 2001) if n % 125))
+"""Numbers as people choose them: neither they nor their differences from 1 are float32 numbers."""
 _WHOLE = (1.0, 2.0, 3.0, 0.0, 5.0, 10.0, 100.0, -1.0, 2.0**24 + 1, 2.0**31, 2.0**53)
 
 
@@ -86,10 +88,12 @@ def values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
             -(2**53) if first is None else max(first, -(2**53)), 2**53 if last is None else min(last, 2**53)
         )
         return st.one_of(st.just(h.default), st.sampled_from(candidates(h)), whole.map(float))
+    decimals = tuple(v for v in _DECIMALS if is_allowed(h, v))
     extreme = tuple(v for v in (*edges(h), *_EXTREME, *(-v for v in _EXTREME)) if is_allowed(h, v))
     return st.one_of(
         st.just(h.default),
         st.sampled_from(candidates(h)),
+        *([st.sampled_from(decimals)] * 2 if decimals else ()),
         st.sampled_from(extreme or (h.default,)),
         st.floats(
             low,
@@ -208,12 +212,12 @@ def hyperparameters_near(
     chosen = dict(base)
     # With powers of two and zeros for all of them, products are exact: ties in rounding and equal
     # operands of comparisons, which are rare otherwise, come of it.
-    exact = draw(_DICE) == 3
+    exact = draw(_QUARTERS) == 3
     for hyperparameter in space.definition.hyperparameters:
-        if draw(_DICE) == 0:
+        if draw(_SIXTHS) == 0:
             continue
         strategy = exact_values(hyperparameter) if exact else values(hyperparameter)
-        if late and draw(_DICE) > 1:
+        if late and draw(_QUARTERS) > 1:
             strategy = slow_values(hyperparameter)
         moved = {**chosen, hyperparameter.name: draw(strategy)}
         if space.accepts(setting, moved, fixed, multipliers):

@@ -15,6 +15,7 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.groups import MULTIPLIERS as GROUP_MULTIPLIERS
+from solvergen.verify.direct import Followed, effective_of, is_applied
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
@@ -28,9 +29,13 @@ CHUNKS = (1024, 2048, 4096, 16384, 32768)
 """Sizes at which backends are likely to divide their work."""
 
 MULTIPLIERS = (1.0, 0.0, 0.5, 2.0, 0.1, 10.0)
-STARTS = (0, 1, 9, 2**24 - 1, 2**24, 2**31 - 1, 2**53 - 8)
-"""Counts of updates before the first step, with those at which a float32 or an int32 would lose count."""
+STARTS = (0, 1, 9, 60, 400, 2**24 - 1, 2**24, 2**31 - 1, 2**53 - 8)
+"""Counts of updates before the first step: few, some at which usual decays still show, and those at which a
+float32 or an int32 would lose count."""
 
+FLOAT64 = 4
+"""How many times as likely as any other mix of types float64 is: nothing else shows that scalars are kept and
+computed in float64."""
 
 LATE = 1000
 """Counts beyond it are late: what decays at a usual rate is gone."""
@@ -47,7 +52,7 @@ _SIZES = st.sampled_from(
 _OFFSETS = st.sampled_from((0, 0, 1, 2, 3, 5, 8))
 _GROUPS = st.sampled_from((1, 1, 1, 2, 3))
 _MULTIPLIER = st.sampled_from(MULTIPLIERS)
-_STARTS = st.sampled_from((0, 0, 0, 0, *STARTS[1:]))
+_STARTS = st.sampled_from((0, 0, 0, *STARTS[1:]))
 _POLICIES = st.sampled_from(("propagate",) * 6 + ("skip", "raise"))
 _EMPTY = st.sampled_from(((0,), (0, 3), (2, 0, 2)))
 _SCALAR_STATES = st.floats(0.0, 2.0)
@@ -106,7 +111,7 @@ def _tensors(
     groups = len(states)
     count = draw(st.integers(groups, max(groups, limits.tensors)))
     # Mostly one mix of types for all: each further one is a kernel more to compile.
-    pair = st.sampled_from((*pairs, *(p for p in pairs if p == ("float64", "float64"))))
+    pair = st.sampled_from([p for p in pairs for _ in range(FLOAT64 if p == ("float64", "float64") else 1)])
     mixes = [draw(pair)]
     if _one_in(draw, 5):
         mixes.append(draw(pair))
@@ -147,30 +152,79 @@ def _states(definition: Definition, options: Mapping[str, bool]) -> tuple[list[s
     )
 
 
+def means(hyperparameters: Mapping[str, float]) -> tuple[float, ...]:
+    """By what two terms differ where a mean of them cancels, as in ``h*m + (1 - h)*grad``."""
+    found = [f for h in hyperparameters.values() if 0 < h < 1 for f in (h / (1 - h), (1 - h) / h)]
+    return tuple(f for f in found if 1e-9 < f < 1e9)
+
+
 def factors(hyperparameters: Mapping[str, float]) -> tuple[float, ...]:
     """By what two terms of a rule are likely to differ where they cancel or are equal: 1, hyperparameters,
-    their inverses, and ``h/(1 - h)`` as in ``h*m + (1 - h)*grad``."""
-    found = [1.0]
-    for h in hyperparameters.values():
-        found += [h, 1 / h] if h else []
-        found += [h / (1 - h), (1 - h) / h] if 0 < h < 1 else []
+    their inverses, and ``means``."""
+    found = [1.0, *(f for h in hyperparameters.values() if h for f in (h, 1 / h)), *means(hyperparameters)]
     return tuple(f for f in found if 1e-9 < abs(f) < 1e9)
 
 
 @st.composite
 def _opposed(
-    draw: st.DrawFn, dtype: str, beside: Sequence[HostArray], hyperparameters: Mapping[str, float]
+    draw: st.DrawFn,
+    dtype: str,
+    states: Sequence[HostArray],
+    others: Sequence[HostArray],
+    hyperparameters: Mapping[str, float],
 ) -> HostArray:
     """A gradient that makes sums of the rule cancel, and comparisons meet equal numbers: multiples of what
     stands beside it, other ones at each element. So the last bits of every scalar show, and the rounding of
     every product."""
     rng = np.random.default_rng(draw(SEEDS))
-    shape = beside[0].shape
-    multiples = rng.choice(np.array(factors(hyperparameters)), shape) * rng.choice((-1.0, -1.0, 1.0), shape)
+    shape = others[0].shape
+
+    def multiples(of: Sequence[HostArray], by: Sequence[float]) -> HostArray:
+        chosen = rng.integers(0, len(of), shape)
+        found: HostArray = rng.choice(np.array(by), shape) * np.choose(
+            chosen, [a.astype(np.float64) for a in of]
+        )
+        return found
+
     with np.errstate(all="ignore"):
-        numbers = np.choose(rng.integers(0, len(beside), shape), [b.astype(np.float64) for b in beside])
-        opposed: HostArray = np.asarray(multiples * numbers).astype(numpy_dtype(dtype))
-    return opposed
+        opposed = multiples([*states, *others], factors(hyperparameters)) * rng.choice(
+            (-1.0, -1.0, 1.0), shape
+        )
+        # Most states are means with the gradient: every second element cancels one.
+        weights = means(hyperparameters)
+        if states and weights:
+            opposed = np.where(rng.integers(0, 2, shape) == 1, -multiples(states, weights), opposed)
+        found: HostArray = np.asarray(opposed).astype(numpy_dtype(dtype))
+    return found
+
+
+@st.composite
+def _gradients(
+    draw: st.DrawFn,
+    dtype: str,
+    now: Followed,
+    before: HostArray | None,
+    hyperparameters: Mapping[str, float],
+) -> HostArray:
+    """A gradient for a tensor as it is now: any numbers, or such as oppose what stands beside them.
+
+    ``before``: the gradient of the step before.
+    """
+    if not _one_in(draw, 3):
+        return draw(arrays(dtype, now.param.shape))
+    states = [state for state in now.arrays.values() if state is not None]
+    others = [now.param, *([] if before is None else [before])]
+    return draw(_opposed(dtype, states, others, hyperparameters))
+
+
+def _effective(
+    definition: Definition, groups: Sequence[Group], hyperparameters: Sequence[Mapping[str, float]]
+) -> list[dict[str, float]]:
+    """For each group, its hyperparameters as updates see them."""
+    return [
+        effective_of(definition, values, group.multipliers)
+        for group, values in zip(groups, hyperparameters, strict=True)
+    ]
 
 
 @st.composite
@@ -189,6 +243,10 @@ def examples(
         for group, hyperparameters in zip(groups, current, strict=True)
     ]
     tensors, types = draw(_tensors(limits, [_states(space.definition, o) for o in options], pairs))
+    # The rule is followed on the way, so that gradients can oppose what stands beside them by then.
+    effective = _effective(space.definition, groups, current)
+    followed = [Followed(space.definition, options[t.group], effective[t.group], t, start) for t in tensors]
+    nonfinite = draw(_POLICIES)
     steps: list[Step] = []
     lengths = [n for n in (1, 2, 2, 3, 3, 4, *range(5, limits.steps + 1)) if n <= limits.steps]
     for number in range(draw(st.sampled_from(lengths))):
@@ -197,26 +255,28 @@ def examples(
                 draw(hyperparameters_near(space, group.options, now, group.multipliers, fixed, late))
                 for group, now, fixed in zip(groups, current, options, strict=True)
             ]
+        effective = _effective(space.definition, groups, current)
         gradients: list[HostArray | None] = []
-        for index, (tensor, dtype) in enumerate(zip(tensors, types, strict=True)):
+        for index, (tensor, now, dtype) in enumerate(zip(tensors, followed, types, strict=True)):
             if _one_in(draw, 6):
                 gradients.append(None)
                 continue
             others = [grad for param, grad in pairs if param == tensor.param.dtype.name]
             if len(others) > 1 and _one_in(draw, 20):
                 dtype = draw(st.sampled_from(others))  # gradients may change their type from step to step
-            if _one_in(draw, 3):
-                before = [step.gradients[index] for step in steps[-1:]]
-                beside = [tensor.param, *tensor.arrays.values(), *(g for g in before if g is not None)]
-                gradients.append(draw(_opposed(dtype, beside, current[tensor.group])))
-            else:
-                gradients.append(draw(arrays(dtype, tensor.shape)))
+            before = steps[-1].gradients[index] if steps else None
+            gradients.append(draw(_gradients(dtype, now, before, effective[tensor.group])))
         steps.append(Step(tuple(gradients), draw(_OFFSETS), tuple(current)))
+        with np.errstate(all="ignore"):
+            if is_applied(nonfinite, (g for g in gradients if g is not None)):
+                for tensor, now, gradient in zip(tensors, followed, gradients, strict=True):
+                    if gradient is not None:
+                        now.step(gradient, effective[tensor.group])
     return Example(
         groups=groups,
         tensors=tensors,
         steps=tuple(steps),
         start=start,
-        nonfinite=draw(_POLICIES),
+        nonfinite=nonfinite,
         reuse=_one_in(draw, 2),
     )

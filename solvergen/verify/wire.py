@@ -10,8 +10,8 @@ import numpy as np
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.agreement import equation_behind
 from solvergen.verify.disagreement import Disagreement
-from solvergen.verify.replay_arrays import array_from, array_text, number_from, number_text
-from solvergen.verify.replay_data import example_data, example_from
+from solvergen.verify.replaying.arrays import array_from, array_text, number_from, number_text
+from solvergen.verify.replaying.data import example_data, example_from
 from solvergen.verify.report import Row
 from solvergen.verify.trace import Difference
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from solvergen.frontend.resolve import analyse
-from solvergen.spec.reader import check_folder, examine, spec_files
+from solvergen.spec.files import spec_files
+from solvergen.spec.reader import check_folder, examine
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "invalid_specs"

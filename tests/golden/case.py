@@ -10,7 +10,7 @@ import numpy as np
 
 Run = tuple[np.ndarray, dict[str, np.ndarray]]
 """Parameters at the recorded steps, ``[len(RECORDED), SIZE]``; and states at the end by the names that the
-spec gives them: ``[SIZE]``, or one number a tensor for a scalar state."""
+spec gives them: ``[SIZE]``, one number a tensor for a scalar state, or ``[1]`` for a shared one."""
 
 CHANGES: Mapping[int, Mapping[str, float]] = MappingProxyType(
     {
@@ -29,7 +29,8 @@ class Case:
 
     ``by`` is the package that makes the trajectory, where a rule has several. ``changes`` are factors
     of hyperparameters, by the step from which on they apply. ``options`` may leave out those that are
-    derived from hyperparameters.
+    derived from hyperparameters. ``dense``: no gradient is missing at any step, for packages that can't
+    leave a tensor out of a step over all of them.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Case:
     options: Mapping[str, bool] = field(default_factory=dict)
     by: str = ""
     changes: Mapping[int, Mapping[str, float]] = field(default_factory=lambda: CHANGES)
+    dense: bool = False
 
     def at(self, step: int) -> dict[str, float]:
         """Hyperparameters in force at ``step`` (from 1)."""

@@ -50,17 +50,17 @@ def parameters() -> dict[str, np.ndarray]:
     return split(np.array([_uniform(i + 1) for i in range(SIZE)]))
 
 
-def gradients(step: int) -> dict[str, np.ndarray | None]:
+def gradients(step: int, *, dense: bool = False) -> dict[str, np.ndarray | None]:
     """Gradients at ``step`` (from 1), float64; they don't depend on the parameters.
 
     Magnitudes run from 1e-9 to 10, so that where an epsilon stands is seen, with exact zeros between
-    them. ``u`` has none at the first step and at every third after it.
+    them. ``u`` has none at the first step and at every third after it, unless they are ``dense``.
     """
     scales = (1.0, 1e-3, 10.0, 1e-9, 0.1, 0.0, 1e-6)
     row = np.array(
         [_uniform(1000 * step + i) * scales[(3 * step + 5 * i) % len(scales)] for i in range(SIZE)]
     )
     tensors: dict[str, np.ndarray | None] = dict(split(np.array(row)))
-    if step % 3 == 1:
+    if step % 3 == 1 and not dense:
         tensors["u"] = None
     return tensors

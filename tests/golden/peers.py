@@ -43,6 +43,9 @@ def run_torch(
     *,
     constant: Mapping[str, Any] | None = None,
     values_at: Callable[[int, str], Values] | None = None,
+    found: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+    together: bool = False,
+    shared: Mapping[str, Callable[[Any], Any]] | None = None,
 ) -> Run:
     """``case`` by optimizers with torch's interface, one for each tensor, since some count by the group.
 
@@ -50,6 +53,9 @@ def run_torch(
     ``states``: state of the spec -> theirs, or a function that finds it in their state (or the common
     names). torch's default type is float64 meanwhile, since some of its optimizers keep scalars in that.
     ``values_at(step, tensor)`` replaces ``case.at`` where theirs read a value at another step than ours.
+    ``found``: state -> a function of the optimizer and the tensor, where it isn't kept in their state.
+    ``together``: one optimizer has all tensors, for rules that look over all of them. ``shared``: shared
+    state -> a function of that optimizer.
     """
     import torch
 
@@ -60,38 +66,56 @@ def run_torch(
     try:
         tensors = {n: torch.from_numpy(np.array(p)).requires_grad_() for n, p in parameters().items()}
         options = case.options if constant is None else constant
-        optimizers = {name: make([t], **rename(at(1, name)), **options) for name, t in tensors.items()}
+        names = [[*tensors]] if together else [[name] for name in tensors]
+        made = [make([tensors[n] for n in some], **rename(at(1, some[0])), **options) for some in names]
         recorded = []
         for step in range(1, STEPS + 1):
-            for name, gradient in gradients(step).items():
-                optimizers[name].param_groups[0].update(rename(at(step, name)))
-                if gradient is not None:
-                    tensors[name].grad = torch.from_numpy(np.array(gradient))
-                    optimizers[name].step()
+            of_step = gradients(step, dense=case.dense)
+            for some, optimizer in zip(names, made, strict=True):
+                optimizer.param_groups[0].update(rename(at(step, some[0])))
+                for name in some:
+                    g = of_step[name]
+                    tensors[name].grad = None if g is None else torch.from_numpy(np.array(g))
+                if any(of_step[name] is not None for name in some):
+                    optimizer.step()
             if step in RECORDED:
                 recorded.append(join({n: t.detach().numpy() for n, t in tensors.items()}))
     finally:
         torch.set_default_dtype(before)
+    optimizers = {name: optimizer for some, optimizer in zip(names, made, strict=True) for name in some}
     final = {}
-    for ours, theirs in of.items():
-        states_of = {n: optimizers[n].state[t] for n, t in tensors.items()}
-        found = {n: theirs(s) if callable(theirs) else s.get(theirs) for n, s in states_of.items()}
-        if all(value is not None for value in found.values()):
+    readers = {ours: _reader(theirs) for ours, theirs in of.items()} | dict(found or {})
+    for ours, reader in readers.items():
+        values = {n: reader(optimizers[n], t) for n, t in tensors.items()}
+        if all(value is not None for value in values.values()):
             final[ours] = _row(
-                {n: v.detach().numpy() if torch.is_tensor(v) else np.float64(v) for n, v in found.items()}
+                {n: v.detach().numpy() if torch.is_tensor(v) else np.float64(v) for n, v in values.items()}
             )
+    final |= {ours: np.array([float(theirs(made[0]))]) for ours, theirs in (shared or {}).items()}
     return np.array(recorded), final
+
+
+def _reader(theirs: str | Callable[[Mapping[str, Any]], Any]) -> Callable[[Any, Any], Any]:
+    """A function of a torch optimizer and a tensor that finds a state: by its name, or by a function."""
+    if callable(theirs):
+        return lambda optimizer, tensor: theirs(optimizer.state[tensor])
+    return lambda optimizer, tensor: optimizer.state[tensor].get(theirs)
 
 
 def run_optax(
     case: Case,
     make: Callable[[Values], Any],
     states: Mapping[str, str | Callable[[Any], Any]],
+    *,
+    together: bool = False,
+    shared: Mapping[str, str] | None = None,
 ) -> Run:
     """``case`` by optax: ``make`` gives the transformation for the hyperparameters in force.
 
     Each tensor has a state of its own, since optax steps all leaves at once. ``states``: state of the
-    spec -> the field of optax's state, or a function that finds it.
+    spec -> the field of optax's state, or a function that finds it. ``together``: all tensors are the
+    leaves of one state, each with a gradient at every step, for rules that look over all of them.
+    ``shared``: shared state -> the field of that state.
     """
     import jax
 
@@ -100,6 +124,8 @@ def run_optax(
     import optax
 
     tensors = {n: jnp.asarray(p) for n, p in parameters().items()}
+    if together:
+        return _run_optax_together(case, make, states, shared or {}, tensors)
     optax_states = {n: make(case.at(1)).init(p) for n, p in tensors.items()}
 
     def step(number: int, name: str, gradient: np.ndarray) -> None:
@@ -110,7 +136,7 @@ def run_optax(
 
     recorded = []
     for number in range(1, STEPS + 1):
-        for name, gradient in gradients(number).items():
+        for name, gradient in gradients(number, dense=case.dense).items():
             if gradient is not None:
                 step(number, name, gradient)
         if number in RECORDED:
@@ -124,6 +150,35 @@ def run_optax(
         )
         for ours, theirs in states.items()
     }
+    return np.array(recorded), final
+
+
+def _run_optax_together(
+    case: Case,
+    make: Callable[[Values], Any],
+    states: Mapping[str, str | Callable[[Any], Any]],
+    shared: Mapping[str, str],
+    tensors: dict[str, Any],
+) -> Run:
+    """``case`` by optax, all tensors in one state."""
+    import jax.numpy as jnp
+    import optax
+
+    assert case.dense, "optax steps all leaves at once"
+    state = make(case.at(1)).init(tensors)
+    recorded = []
+    for number in range(1, STEPS + 1):
+        of_step = {n: jnp.asarray(g) for n, g in gradients(number, dense=True).items()}
+        updates, state = make(case.at(number)).update(of_step, state, tensors)
+        tensors = optax.apply_updates(tensors, updates)
+        assert all(t.dtype == jnp.float64 for t in tensors.values())
+        if number in RECORDED:
+            recorded.append(join({n: np.asarray(t) for n, t in tensors.items()}))
+    final = {}
+    for ours, theirs in states.items():
+        leaves = theirs(state) if callable(theirs) else optax.tree.get(state, theirs)
+        final[ours] = _row({n: np.asarray(leaf) for n, leaf in leaves.items()})
+    final |= {ours: np.array([float(optax.tree.get(state, theirs))]) for ours, theirs in shared.items()}
     return np.array(recorded), final
 
 

@@ -10,7 +10,7 @@ import re
 from solvergen.spec.model import Counterpart, Spec
 from tests.golden.peers import timm_optimizer
 
-OWN_MODULES = {"timm.optim.RMSpropTF": "rmsprop_tf"}
+OWN_MODULES = {"timm.optim.RMSpropTF": "rmsprop_tf", "timm.optim.AdamWLegacy": "adamw"}
 """timm's modules by class, where the name in small letters isn't the module's."""
 
 

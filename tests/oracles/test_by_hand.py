@@ -29,25 +29,33 @@ def test_follows_the_paper(name: str, index: int, backend: str) -> None:
     optimizer = CLASSES[name](found, backend=backend, **case.at(1), **case.options)
     options = optimizer.options
     defaults = {h.name: h.default for h in optimizer.definition.hyperparameters}
-    expected = parameters()
-    states = {
-        n: rule.start(np.array(w), **{**defaults, **case.at(1)}, **options) for n, w in expected.items()
-    }
+    first = {**defaults, **case.at(1)}
+    expected = {n: np.array(w) for n, w in parameters().items()}
+    states = {n: rule.start(w, **first, **options) for n, w in expected.items()}
+    shared = rule.start_together(**first, **options) if hasattr(rule, "start_together") else {}
     counts = dict.fromkeys(expected, 0)
     active = optimizer.definition.active_state(**options)
     for step in range(1, STEPS + 1):
         now = {**defaults, **case.at(step)}
         for hyperparameter, value in now.items():
             setattr(optimizer, hyperparameter, value)
-        assert optimizer.step(gradients(step))
-        for tensor, g in gradients(step).items():
-            if g is not None:
-                counts[tensor] += 1
-                w = np.array(expected[tensor])
-                new = rule.step(w, np.array(g), states[tensor], counts[tensor], **now, **options)
-                expected[tensor] = np.asarray(new)
+        of_step = gradients(step, dense=case.dense)
+        assert optimizer.step(of_step)
+        present = {tensor: np.array(g) for tensor, g in of_step.items() if g is not None}
+        settings = {**now, **options}
+        if hasattr(rule, "together"):
+            settings |= rule.together(
+                {n: (expected[n], g, states[n]) for n, g in present.items()}, shared, **settings
+            )
+        for tensor, g in present.items():
+            counts[tensor] += 1
+            new = rule.step(expected[tensor], g, states[tensor], counts[tensor], **settings)
+            expected[tensor] = np.asarray(new)
+        for tensor in expected:
             assert_near(found[tensor], expected[tensor], f"{tensor} after step {step}")
             for state in set(states[tensor]) & set(active):
                 assert_near(
                     optimizer.state[state][tensor], states[tensor][state], f"{state} of {tensor} at {step}"
                 )
+        for state in set(shared) & set(active):
+            assert_near(optimizer.shared[state], shared[state], f"{state} at {step}")

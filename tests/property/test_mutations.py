@@ -25,11 +25,6 @@ ROOT = Path(__file__).parents[2]
 
 PER_KIND = os.environ.get("SOLVERGEN_MUTATIONS", "1")
 
-pytestmark = pytest.mark.skipif(
-    "SOLVERGEN_MUTATIONS" not in os.environ,
-    reason="two faults of scalars in sgd and lion survive the runs that are drawn now: nox -s mutations",
-)
-
 SPECS = (
     "specs/adam.yaml",
     "specs/sgd.yaml",

@@ -83,7 +83,8 @@ class BoundLauncher(Protocol):
         """Check quickly and remember one gradient for each tensor of the plan, in the plan's order.
 
         False if any is not exactly as planned (type, dtype, shape, C-contiguous, aligned, on the
-        device, not overlapping the plan's ``owned`` memory). Changes nothing that a caller can see.
+        device, not overlapping the plan's ``owned`` memory), or if a parameter has been made read-only.
+        Changes nothing that a caller can see.
         """
         ...
 
@@ -196,7 +197,8 @@ class Backend(Protocol):
 
     def check_gradient(self, name: str, param: Array, gradient: object) -> None:
         """The slow, exact check. Raises ``ArrayError`` that says what is wrong (shape, dtype, device,
-        layout). Whether it overlaps what the optimizer owns is the caller's to check."""
+        layout; a parameter made read-only). Whether it overlaps what the optimizer owns is the caller's to
+        check."""
         ...
 
     def workspace(self, definition: Definition, params: Sequence[Array]) -> Workspace:

@@ -14,7 +14,7 @@ from solvergen.errors import BackendUnavailable, CompilerBug
 from solvergen.runtime import native
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
+from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of, may_be_written
 from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.kernel_interface import chunk_table, update_defines
@@ -160,6 +160,7 @@ class CpuTensors:
             format_ = "H" if self._as_words else "\0"
         else:
             format_ = self._grad_dtype.char
+        params = np.array([id(tensor.param) for tensor in plan.tensors], np.uintp)
         keeps = (ndim, shapes, nbytes, plan.owned.starts, plan.owned.ends)
         gather = Gather(
             len(plan.tensors),
@@ -171,9 +172,10 @@ class CpuTensors:
             itemsize,
             id(self._grad_dtype),
             self._library.head,
+            address_of(params),
             format_.encode(),
         )
-        return gather, keeps
+        return gather, (*keeps, params)
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Read the gradients' addresses if each is just what the plan expects."""
@@ -181,6 +183,8 @@ class CpuTensors:
         if len(items) != len(self._plan.tensors):
             return False
         self._gradients = None
+        if not (self._library.head or may_be_written(self._plan)):
+            return False
         if self._as_words:
             if not all(type(g) in ARRAY_TYPES and g.dtype == self._grad_dtype for g in items):
                 return False

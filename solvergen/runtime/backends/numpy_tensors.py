@@ -10,7 +10,7 @@ import numpy as np
 from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, address_of
+from solvergen.runtime.buffers import ARRAY_TYPES, address_of, may_be_written
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype, rounding
 
 BLOCK = 1 << 14
@@ -21,6 +21,7 @@ class NumpyTensors:
     """The tensors of a plan, as flat views, and what the reference is given behind the values of a row."""
 
     def __init__(self, plan: LaunchPlan) -> None:
+        self._plan = plan
         self._grad_dtype = numpy_dtype(plan.grad_dtype)
         self._shapes = [tensor.shape for tensor in plan.tensors]
         self._tensors = [_flat(tensor) for tensor in plan.tensors]
@@ -32,7 +33,7 @@ class NumpyTensors:
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Remember the gradients if each is just what the plan expects."""
-        if len(gradients) != len(self._shapes):
+        if len(gradients) != len(self._shapes) or not may_be_written(self._plan):
             return False
         bound: list[HostArray] = []
         for shape, gradient in zip(self._shapes, gradients, strict=True):

@@ -16,7 +16,7 @@ import numpy as np
 from solvergen.errors import BackendUnavailable, OptimizerError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
+from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of, may_be_written
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
@@ -107,6 +107,10 @@ class PtxLauncher(CudaLauncher):
         self._text = Path(plan.definition.folder) / "kernel.cu"
         self._arrays = _owned(plan)
 
+    def bind(self, gradients: Sequence[object]) -> bool:
+        """See ``Launcher``."""
+        return may_be_written(self._plan) and super().bind(gradients)
+
     def launch(self, table: HostArray, rows: HostArray) -> None:
         """See ``Launcher``. Raises KernelFault."""
         arguments = (
@@ -165,6 +169,10 @@ class PtxStagedLauncher(StagedCudaLauncher):
     def __init__(self, plan: LaunchPlan, device: PtxDevice, kernels: Kernels) -> None:
         super().__init__(plan, PtxStarter(device), kernels, HOST_ACCESS)
         self._played = device
+
+    def bind(self, gradients: Sequence[object]) -> bool:
+        """See ``Launcher``."""
+        return may_be_written(self.plan) and super().bind(gradients)
 
     def finite(self) -> bool:
         """See ``Launcher``. Raises KernelFault."""

@@ -53,6 +53,7 @@ struct array_fields {
 
 #define ARRAY_C_CONTIGUOUS 0x0001
 #define ARRAY_ALIGNED 0x0100
+#define ARRAY_WRITEABLE 0x0400
 
 struct sg_gather {
     int64_t n;
@@ -68,6 +69,7 @@ struct sg_gather {
     uint64_t alignment;
     void *dtype;              /* the planned dtype object */
     int64_t head;             /* sizeof(PyObject), or 0: don't read arrays directly */
+    void *const *params;      /* [n]: the parameters' objects, to see that they may still be written */
     char format;              /* as in Python's struct module; 0 if there is none for the dtype */
 };
 
@@ -147,12 +149,23 @@ static int direct(const struct sg_python *python, const struct sg_gather *plan, 
            *(void *const *)((const char *)object + plan->head - sizeof(void *)) == python->array_type;
 }
 
-/* Gradients are new objects in each step and so are in no cache: ask for those further on in the list. An
-   object's shape lies elsewhere, and its address in the object. */
+/* Where there is no head to look into, whoever calls has looked. */
+static int may_be_written(const struct sg_gather *plan, int64_t i) {
+    return plan->head == 0 ||
+           ((const struct array_fields *)((const char *)plan->params[i] + plan->head))->flags & ARRAY_WRITEABLE;
+}
+
+/* Gradients are new objects in each step and so are in no cache, and parameters' objects aren't touched
+   otherwise: ask for those further on in the list. An object's shape lies elsewhere, and its address in the
+   object. */
 static void look_ahead(const struct sg_python *python, const struct sg_gather *plan, void *gradients,
                        int64_t i) {
-    if (i + 16 < plan->n)
+    if (i + 16 < plan->n) {
+        if (plan->head != 0)
+            __builtin_prefetch(
+                &((const struct array_fields *)((const char *)plan->params[i + 16] + plan->head))->flags);
         __builtin_prefetch((const char *)python->list_get_item(gradients, (ptrdiff_t)i + 16) + plan->head);
+    }
     if (i + 8 < plan->n) {
         const char *object = python->list_get_item(gradients, (ptrdiff_t)i + 8);
         if (direct(python, plan, object))
@@ -160,8 +173,8 @@ static void look_ahead(const struct sg_python *python, const struct sg_gather *p
     }
 }
 
-/* Returns -1, with all addresses in place, or the first gradient that is not as planned. `gradients` is a
-   list of plan->n objects. */
+/* Returns -1, with all addresses in place, or the first gradient that is not as planned or whose parameter
+   may not be written any more. `gradients` is a list of plan->n objects. */
 SG_EXPORT int64_t sg_gather(const struct sg_python *python, const struct sg_gather *plan, void *gradients) {
     const int64_t *shape = plan->shape;
     void **place = plan->pointers;
@@ -180,7 +193,7 @@ SG_EXPORT int64_t sg_gather(const struct sg_python *python, const struct sg_gath
             right = read_directly(plan, object, shape, ndim, &address);
         else
             right = read_buffer(python, plan, object, shape, ndim, &address);
-        if (!right)
+        if (!right || !may_be_written(plan, i))
             return i;
         const uint64_t start = (uint64_t)(uintptr_t)address;
         const uint64_t nbytes = (uint64_t)plan->nbytes[i];

@@ -36,7 +36,7 @@ class Python(Structure):
 
 
 class Gather(Structure):
-    """What is planned for a list of gradients."""
+    """What is planned for a list of gradients, and the parameters that they are for."""
 
     _fields_ = (
         ("n", c_int64),
@@ -52,6 +52,7 @@ class Gather(Structure):
         ("alignment", c_uint64),
         ("dtype", c_void_p),
         ("head", c_int64),
+        ("params", c_void_p),
         ("format", c_char),
     )
 
@@ -226,7 +227,9 @@ def array_head() -> int:
         return 0
     base = np.arange(60, dtype=np.float32)
     scalar, empty = np.array(1.5), np.empty((0, 3))
-    samples = (base, base[1:], base[::2], base.reshape(3, 4, 5).T, scalar, empty)
+    frozen = base.copy()
+    frozen.flags.writeable = False
+    samples = (base, base[1:], base[::2], base.reshape(3, 4, 5).T, scalar, empty, frozen)
     return head if all(_reads_right(array, head) for array in samples) else 0
 
 
@@ -244,4 +247,5 @@ def _reads_right(array: Any, head: int) -> bool:
         and (array.ndim == 0 or tuple(sizes.from_address(fields.strides)) == array.strides)
         and bool(fields.flags & 0x1) == flags.c_contiguous
         and bool(fields.flags & 0x100) == flags.aligned
+        and bool(fields.flags & 0x400) == flags.writeable
     )

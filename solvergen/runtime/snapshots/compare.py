@@ -17,6 +17,9 @@ _MOST_LINES = 10
 """Lines that one kind of difference may fill; how many more there are is said."""
 
 
+_KINDS = {"param": "shaped as its parameter", "scalar": "a scalar", "shared": "one number for all tensors"}
+
+
 @dataclass(frozen=True)
 class TensorLayout:
     """A parameter of the optimizer: ``dtype`` is its storage type."""
@@ -173,25 +176,29 @@ def _states(
     tensors = {tensor.name: tensor for tensor in data.tensors}
     surplus: set[str] = set()
     lacking: set[str] = set()
+    shared = {name for name, kind in here.items() if kind == "shared"}
+    expected: set[str] = set()  # of the shared states: those that exist in any group
     for theirs, ours in pairs:
         active = set(definition.active_state(**ours.options))
+        expected |= active & shared
         for member in theirs.members:
             held = {*tensors[member].arrays, *tensors[member].scalars}
             surplus |= held - active
-            lacking |= active - held
+            lacking |= active - shared - held
+    surplus |= data.shared.keys() - expected
+    lacking |= expected - data.shared.keys()
+    other_kind = {state for state in there.keys() & here.keys() if there[state] != here[state]}
     removed, added = sorted(surplus - here.keys()), sorted(lacking - there.keys())
     for state in removed:
         yield f"state {quoted(state)} ({there[state]}) is no longer in the spec{_renamed(state, added)}"
     for state in added:
         yield f"state {state!r} ({here[state]}) was added to the spec{_renamed(state, removed)}"
-    for state in sorted(surplus & here.keys()):
+    for state in sorted(surplus & here.keys() - other_kind):
         yield f"state {state!r} exists in it, not here: {_because(pairs)}"
-    for state in sorted(lacking & there.keys()):
+    for state in sorted(lacking & there.keys() - other_kind):
         yield f"state {state!r} exists here, not in it: {_because(pairs)}"
-    for state in sorted(there.keys() & here.keys()):
-        if there[state] != here[state]:
-            kinds = {"param": "shaped as its parameter", "scalar": "a scalar"}
-            yield f"state {state!r} is {kinds[there[state]]} in it, {kinds[here[state]]} here"
+    for state in sorted(other_kind):
+        yield f"state {state!r} is {_KINDS[there[state]]} in it, {_KINDS[here[state]]} here"
 
 
 def _because(pairs: Iterable[tuple[GroupData, GroupData]]) -> str:

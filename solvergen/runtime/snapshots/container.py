@@ -19,6 +19,9 @@ class Container(Protocol):
     document: bytes
     """The document's text; its checksum has been verified."""
 
+    version: int
+    """The format that the file says that it is written in."""
+
     def check(self, specs: Mapping[str, ArraySpec]) -> None:
         """Whether the file holds exactly these arrays, all bytes of them. Raises ``SnapshotError``."""
         ...
@@ -34,8 +37,9 @@ class Format(Protocol):
     NAME: str
     SUFFIXES: tuple[str, ...]
 
-    def write(self, path: str, arrays: Arrays, document: bytes) -> None:
-        """Fill the new, empty file at ``path``. Raises ``SnapshotError`` and ``OSError``."""
+    def write(self, path: str, arrays: Arrays, document: bytes, version: int) -> None:
+        """Fill the new, empty file at ``path``; ``version`` is the document's. Raises ``SnapshotError`` and
+        ``OSError``."""
         ...
 
     def opened(self, path: str, file: BinaryIO, size: int) -> AbstractContextManager[Container]:

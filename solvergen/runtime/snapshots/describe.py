@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from solvergen.runtime.snapshots.document import FORMAT, floats_out
+from solvergen.runtime.snapshots.document import floats_out
 from solvergen.runtime.snapshots.files import Snapshot, StrPath
 
 
@@ -29,12 +29,13 @@ def describe(path: StrPath) -> dict[str, Any]:
     return {
         "path": snapshot.path,
         "file_format": snapshot.format,
-        "format_version": FORMAT,
+        "format_version": snapshot.header.version,
         "file_bytes": snapshot.size,
         "state_bytes": sum(slot.spec.nbytes for slot in slots if slot.state is not None),
         "solvergen": data.version,
         "optimizer": {"spec": data.spec, "class": data.class_name, "digest": data.digest},
         "state": dict(data.schema),
+        "shared": floats_out(data.shared),
         "groups": [
             {
                 "members": list(group.members),

@@ -26,8 +26,9 @@ from solvergen.runtime.snapshots.arrays import (
 )
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 
-FORMAT = 1
-"""Version of the document and of how the files hold it. Raised by any change that a reader must know of."""
+FORMAT = 2
+"""Newest version of the document and of how the files hold it. Raised by any change that a reader must know
+of. Files are written in the oldest that can say what they hold: 2 knows shared states."""
 
 T = TypeVar("T")
 
@@ -50,12 +51,18 @@ class Slot:
 class Header:
     """A decoded document: the data without its arrays, and the arrays that the file must hold.
 
-    ``checksums`` has one for each slot's key.
+    ``checksums`` has one for each slot's key, ``version`` is the document's format.
     """
 
+    version: int
     data: SnapshotData
     slots: tuple[Slot, ...]
     checksums: Mapping[str, str]
+
+
+def version_of(data: SnapshotData) -> int:
+    """The format in which ``data`` is written."""
+    return 2 if any(kind == "shared" for _, kind in data.schema) else 1
 
 
 def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
@@ -107,8 +114,8 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
             result["param"] = array(param_key(item.name))
         return result
 
-    value = {
-        "format": FORMAT,
+    value: dict[str, object] = {
+        "format": version_of(data),
         "solvergen": data.version,
         "optimizer": {"spec": data.spec, "class": data.class_name, "digest": data.digest},
         "schema": [list(entry) for entry in data.schema],
@@ -123,6 +130,8 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
         ],
         "tensors": [tensor(item) for item in data.tensors],
     }
+    if version_of(data) > 1:
+        value["shared"] = floats_out(data.shared)
     return strict_json.dump(value).encode("ascii")
 
 
@@ -136,11 +145,13 @@ def decode(text: bytes) -> Header:
         value = strict_json.parse(text)
     except ValueError as error:
         raise SnapshotError(f"the document is not what solvergen writes: {error}") from error
-    if isinstance(value, dict):
-        refuse_newer(value.get("format"))
-    top = _record(value, "the document", {"format", "solvergen", "optimizer", "schema", "groups", "tensors"})
-    if top["format"] != FORMAT or isinstance(top["format"], bool):
-        raise _malformed("format", top["format"])
+    version = value.get("format") if isinstance(value, dict) else None
+    refuse_newer(version)
+    since_2 = {"shared"} if version == 2 else set()
+    keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2
+    top = _record(value, "the document", keys)
+    if type(version) is not int or not 1 <= version <= FORMAT:
+        raise _malformed("format", version)
     optimizer = _record(top["optimizer"], "optimizer", {"spec", "class", "digest"})
     slots: list[Slot] = []
     checksums: dict[str, str] = {}
@@ -152,21 +163,26 @@ def decode(text: bytes) -> Header:
         schema=tuple(_schema_entry(entry) for entry in _list(top["schema"], "schema")),
         groups=tuple(_group(group) for group in _list(top["groups"], "groups")),
         tensors=tuple(_tensor(tensor, slots, checksums) for tensor in _list(top["tensors"], "tensors")),
+        shared=_mapping(top["shared"], "shared", _float_in) if since_2 else {},
     )
+    if version < version_of(data):
+        raise SnapshotError(
+            f"the document is not what solvergen writes: format {version} has no shared states"
+        )
     arrays: dict[str, list[str]] = {}
     for slot in slots:
         if slot.state is not None:
             arrays.setdefault(slot.tensor, []).append(slot.state)
     check(data, arrays)
-    return Header(data, tuple(slots), checksums)
+    return Header(version, data, tuple(slots), checksums)
 
 
 def refuse_newer(version: object) -> None:
     """Raise ``SnapshotError`` if ``version`` is a format that only a later solvergen can read."""
     if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT:
         raise SnapshotError(
-            f"written in snapshot format {version}, by a newer solvergen; this one reads format {FORMAT}: "
-            "upgrade solvergen"
+            f"written in snapshot format {version}, by a newer solvergen; this one reads formats up to "
+            f"{FORMAT}: upgrade solvergen"
         )
 
 
@@ -182,7 +198,7 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
     if len(kinds) != len(data.schema):
         raise SnapshotError("the schema names a state twice")
     for state, kind in data.schema:
-        if not _IDENTIFIER.fullmatch(state) or kind not in ("param", "scalar"):
+        if not _IDENTIFIER.fullmatch(state) or kind not in ("param", "scalar", "shared"):
             raise SnapshotError(f"the schema has the state {quoted(state)} of the kind {quoted(kind)}")
     names = [tensor.name for tensor in data.tensors]
     for name in (*names, data.spec, data.class_name, data.digest, data.version):
@@ -195,6 +211,8 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
     members = [member for group in data.groups for member in group.members]
     if len(set(members)) != len(members) or set(members) != set(names):
         raise SnapshotError("the groups' members are not the tensors, each once")
+    if unknown := [state for state in data.shared if kinds.get(state) != "shared"]:
+        raise SnapshotError(f"the schema has no shared states {listed(sorted(unknown))}")
     for tensor in data.tensors:
         if tensor.dtype not in STORAGE_TYPES:
             raise SnapshotError(f"tensor {quoted(tensor.name)} has dtype {quoted(tensor.dtype)}")

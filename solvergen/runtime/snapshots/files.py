@@ -44,7 +44,7 @@ def save(path: StrPath, data: SnapshotData) -> None:
         # The widest elements first keep every array aligned to its element within the file.
         pieces.sort(key=lambda piece: (-STORAGE_TYPES[piece[0].dtype].itemsize, piece[0].key))
         with replacing(name) as temporary:
-            chosen.write(temporary, pieces, text)
+            chosen.write(temporary, pieces, text, document.version_of(data))
 
 
 def load(path: StrPath) -> SnapshotData:
@@ -92,6 +92,8 @@ class Snapshot:
         name = os.fsdecode(path)
         with _about(name, "can't be read"), opened(name) as (chosen, size, container):
             header = document.decode(container.document)
+            if container.version != header.version:
+                raise SnapshotError("damaged: the file and its document say different formats")
             specs: Mapping[str, ArraySpec] = {slot.spec.key: slot.spec for slot in header.slots}
             if sum(spec.nbytes for spec in specs.values()) > size:
                 raise SnapshotError("cut short or damaged: it declares more data than it is long")

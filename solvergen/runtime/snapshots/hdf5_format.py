@@ -26,7 +26,7 @@ from solvergen.runtime.snapshots.arrays import (
     from_little_endian,
 )
 from solvergen.runtime.snapshots.container import Arrays
-from solvergen.runtime.snapshots.document import FORMAT, refuse_newer
+from solvergen.runtime.snapshots.document import refuse_newer
 from solvergen.runtime.snapshots.sink import Sink
 
 NAME = "HDF5"
@@ -43,8 +43,8 @@ _DOCUMENT_ATTRIBUTE = "sha256"
 _BFLOAT16_ATTRIBUTE = "dtype"
 
 
-def write(path: str, arrays: Arrays, document: bytes) -> None:
-    """Fill the new, empty file at ``path``.
+def write(path: str, arrays: Arrays, document: bytes, version: int) -> None:
+    """Fill the new, empty file at ``path``; ``version`` is the document's.
 
     Raises:
         SnapshotError: h5py isn't there, or an array has more dimensions than HDF5 knows.
@@ -67,7 +67,7 @@ def write(path: str, arrays: Arrays, document: bytes) -> None:
         sink.check()
         file.flush()
         size = file.seek(0, 2)
-        seal = _seal(size, _digest(file))
+        seal = _seal(version, size, _digest(file))
         file.seek(0)
         file.write(seal)
 
@@ -121,14 +121,14 @@ def opened(path: str, file: BinaryIO, size: int) -> Iterator[Reader]:
     Raises:
         SnapshotError: damaged, cut short, not written by solvergen, or by a newer one; no h5py.
     """
-    _verify(file, size)
+    version = _verify(file, size)
     h5py = _h5py()
     try:
         opened_file = h5py.File(path, "r", locking=False)
     except (OSError, RuntimeError, ValueError) as error:
         raise SnapshotError(f"the HDF5 library can't open it: {error}") from error
     with opened_file:
-        yield Reader(h5py, opened_file, size)
+        yield Reader(h5py, opened_file, size, version)
 
 
 class Reader:
@@ -138,7 +138,8 @@ class Reader:
     nothing in the file can lead to another file, a plugin or an object of Python's.
     """
 
-    def __init__(self, h5py: Any, file: Any, size: int) -> None:
+    def __init__(self, h5py: Any, file: Any, size: int, version: int) -> None:
+        self.version = version
         self._h5py = h5py
         self._size = size
         self._root = file.id
@@ -266,12 +267,13 @@ class Reader:
             raise SnapshotError(f"the HDF5 library can't read it: {error}") from error
 
 
-def _seal(size: int, digest: str) -> bytes:
-    text = f"solvergen snapshot\nformat {FORMAT}\nbytes {size}\nsha256 {digest}\n"
+def _seal(version: int, size: int, digest: str) -> bytes:
+    text = f"solvergen snapshot\nformat {version}\nbytes {size}\nsha256 {digest}\n"
     return text.encode("ascii").ljust(_SEAL_SIZE, b"\0")
 
 
-def _verify(file: BinaryIO, size: int) -> None:
+def _verify(file: BinaryIO, size: int) -> int:
+    """The format that the seal says, if it holds."""
     file.seek(0)
     found = file.read(_SEAL_SIZE)
     seal = _SEAL.fullmatch(found)
@@ -281,11 +283,13 @@ def _verify(file: BinaryIO, size: int) -> None:
                 "an HDF5 file without solvergen's seal: written by another program, or rewritten by one"
             )
         raise SnapshotError("the seal at the file's beginning is damaged")
-    refuse_newer(int(seal[1]))
+    version = int(seal[1])
+    refuse_newer(version)
     if int(seal[2]) != size:
         raise SnapshotError(f"cut short or damaged: {size} bytes, the seal says {int(seal[2])}")
-    if _seal(size, _digest(file)) != found:
+    if _seal(version, size, _digest(file)) != found:
         raise SnapshotError("the content does not match the seal's checksum: the file is damaged")
+    return version
 
 
 def _digest(file: BinaryIO) -> str:

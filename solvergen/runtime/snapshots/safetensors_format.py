@@ -33,11 +33,12 @@ _CODES = {"float64": "F64", "float32": "F32", "bfloat16": "BF16", "float16": "F1
 # One entry, since the package writes several in any order: the same state would not give the same bytes.
 _ENTRY = "solvergen"
 _FORMER_ENTRIES = ("solvergen_format", "solvergen_sha256", "solvergen_document")
+_FORMATS = tuple(map(str, range(1, FORMAT + 1)))
 _SYSTEM_ERROR = re.compile(r"\(os error ([0-9]+)\)")
 
 
-def write(path: str, arrays: Arrays, document: bytes) -> None:
-    """Fill the new, empty file at ``path``.
+def write(path: str, arrays: Arrays, document: bytes, version: int) -> None:
+    """Fill the new, empty file at ``path``; ``version`` is the document's.
 
     Raises:
         SnapshotError: safetensors isn't there, or more names than it allows (a header of 100 MB).
@@ -45,7 +46,7 @@ def write(path: str, arrays: Arrays, document: bytes) -> None:
     """
     library = _library()
     digest = hashlib.sha256(document).hexdigest()
-    metadata = {_ENTRY: f"{FORMAT} {digest} {document.decode('ascii')}"}
+    metadata = {_ENTRY: f"{version} {digest} {document.decode('ascii')}"}
     buffers = [np.asarray(bytes_of(array)) for _, array in arrays]  # alive while the package reads them
     tensors = {
         spec.key: library.TensorSpec(
@@ -93,7 +94,7 @@ class Reader:
     def __init__(self, library: Any, file: Any) -> None:
         self._library = library
         self._file = file
-        self.document = _document(file.metadata() or {})
+        self.version, self.document = _document(file.metadata() or {})
 
     def check(self, specs: Mapping[str, ArraySpec]) -> None:
         """Whether the file holds exactly these arrays, as declared."""
@@ -121,7 +122,8 @@ class Reader:
         return array
 
 
-def _document(metadata: Mapping[str, str]) -> bytes:
+def _document(metadata: Mapping[str, str]) -> tuple[int, bytes]:
+    """The format and the document."""
     if set(metadata) & {_ENTRY, _FORMER_ENTRIES[0]} == set():
         raise SnapshotError("a safetensors file that solvergen did not write: it has no solvergen metadata")
     former = _ENTRY not in metadata
@@ -132,12 +134,12 @@ def _document(metadata: Mapping[str, str]) -> bytes:
     if set(metadata) != entries:
         raise SnapshotError(f"the metadata has {listed(sorted(metadata))}, not {listed(sorted(entries))}")
     parts = [metadata[key] for key in _FORMER_ENTRIES] if former else metadata[_ENTRY].split(" ", 2)
-    if len(parts) != 3 or version != str(FORMAT) or not parts[2].isascii():
+    if len(parts) != 3 or version not in _FORMATS or not parts[2].isascii():
         raise SnapshotError("the metadata is damaged")
     document = parts[2].encode("ascii")
     if hashlib.sha256(document).hexdigest() != parts[1]:
         raise SnapshotError("the metadata does not match its checksum: the file is damaged")
-    return document
+    return int(version), document
 
 
 def _library() -> Any:

@@ -11,7 +11,7 @@ from solvergen.errors import BackendUnavailable, KernelBuildError, StaticError, 
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.optimizer import Optimizer
-from solvergen.verify.arguments import checked_dtypes, checked_optimizer
+from solvergen.verify.arguments import checked_dtypes, checked_optimizer, checked_optimizers
 from solvergen.verify.collect import Optimizers
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.settings import space_of
@@ -51,7 +51,7 @@ def settings_of(definition: Definition) -> tuple[dict[str, bool], ...]:
 
 
 def static_report(
-    optimizers: Optimizers,
+    optimizers: Optimizers | Iterable[type[Optimizer]],
     *,
     capabilities: Sequence[int] = TARGETS,
     dtypes: Sequence[tuple[str, str]] = PAIRS,
@@ -63,7 +63,7 @@ def static_report(
     """Look at the kernels of optimizers without running them.
 
     Args:
-        optimizers: classes by name (``shipped``, ``optimizers_in``, ``built_from``).
+        optimizers: classes by name (``shipped``, ``optimizers_in``, ``built_from``), or by themselves.
         capabilities: compute capabilities, 90 for 9.0.
         dtypes: pairs of the parameter's and the gradient's storage type.
         parts: ``cuda``, ``cpu`` or both.
@@ -75,8 +75,9 @@ def static_report(
         A row a kernel. What can't be looked at here, for want of a compiler, is in ``not_run``.
 
     Raises:
-        VerificationError: there is no such part, pair of types or capability.
+        VerificationError: there is no such part, pair of types or capability; something is no optimizer.
     """
+    optimizers = checked_optimizers("static_report", optimizers)
     parts, dtypes = _checked_parts(parts), checked_dtypes(dtypes)
     if not isinstance(capabilities, Iterable):
         raise VerificationError(f"capabilities are numbers, as [90] for 9.0, not {capabilities!r:.60}")

@@ -7,6 +7,7 @@ it after the template changes: `python tests/support/handwritten/render_kernel.p
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jinja2
@@ -83,16 +84,28 @@ def kernel() -> dict[str, Any]:
         "functions": [],
         "n_buffers": 5,
         "n_scalars": len(SCALARS),
-        "scalars": [{"name": name, "index": index, "guard": None} for index, name in enumerate(SCALARS)],
-        "buffers": [
+        "staged": False,
+        "stages": [],
+        "passes": [_only_pass()],
+    }
+
+
+def _only_pass() -> SimpleNamespace:
+    return SimpleNamespace(
+        number=0,
+        suffix="",
+        scalars=[{"name": name, "index": index, "guard": None} for index, name in enumerate(SCALARS)],
+        values=[],
+        buffers=[
             _buffer(0, "param", "sg_param"),
             _buffer(1, "grad", "sg_grad", stored=False),
             _buffer(2, "m", "sg_state"),
             _buffer(3, "v", "sg_state"),
             _buffer(4, "v_max", "sg_state", guard="SG_OPTION_amsgrad"),
         ],
-        "body": BODY.splitlines(),
-    }
+        body=BODY.splitlines(),
+        reductions=[],
+    )
 
 
 def render() -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from solvergen.emit.docstring import counterpart_text, docstring_lines
 from solvergen.spec.model import Counterpart
-from tests.unit.spec.support import read
+from tests.unit.spec.support import MINIMAL, read
 from tests.unit.spec.test_reader import EVERYTHING
 
 
@@ -40,3 +40,11 @@ def test_all_sections_in_order(tmp_path):
         line.startswith("    optax.sgd: lr is learning_rate, momentum is 1 - decay.") for line in lines
     )
     assert "for the caller to read" in " ".join(lines[lines.index("State:") :])
+
+
+def test_an_argument_that_its_spec_says_nothing_of_has_a_sentence_too(tmp_path):
+    text = MINIMAL.replace("hyperparameters:\n", "hyperparameters:\n  gain: {default: 1.0}\n")
+    lines = docstring_lines(read(tmp_path, text + "options:\n  swap: {default: false}\n"))
+    assert "    gain: any number." in lines
+    assert "    swap: True or False." in lines
+    assert not any(line.endswith(": .") for line in lines)

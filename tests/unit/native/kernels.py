@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jinja2
@@ -18,9 +19,19 @@ def kernel(body: Sequence[str], buffers: Sequence[dict[str, Any]], scalars: Sequ
         "functions": [],
         "n_buffers": len(buffers),
         "n_scalars": max(1, len(scalars)),
-        "scalars": [{"name": name, "index": i, "guard": None} for i, name in enumerate(scalars)],
-        "buffers": [{**b, "index": i} for i, b in enumerate(buffers)],
-        "body": body,
+        "staged": False,
+        "stages": [],
+        "passes": [
+            SimpleNamespace(
+                number=0,
+                suffix="",
+                scalars=[{"name": name, "index": i, "guard": None} for i, name in enumerate(scalars)],
+                values=[],
+                buffers=[{**b, "index": i} for i, b in enumerate(buffers)],
+                body=body,
+                reductions=[],
+            )
+        ],
     }
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from solvergen import compiler
-from solvergen.runtime.native.inspection import assembly, calls, fused, fused_operations, loops
+from solvergen.runtime.native.inspection import assembly, calls, fused, fused_operations, loops, runs
 from tests.unit.native.support import ROOT
 
 pytestmark = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "aarch64", "arm64"), reason="reads the assembly of other processors"
 )
 HANDWRITTEN = ROOT / "tests/support/handwritten/adam/kernel.c"
+STAGED = ROOT / "tests/support/handwritten/lamb/kernel.c"
+NATIVE = ROOT / "solvergen/runtime/native"
 KERNELS = [HANDWRITTEN, *sorted(ROOT.glob("generated/*/kernel.c"))]
 DTYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3}
 
@@ -33,9 +35,33 @@ def test_main_loop_is_vectorised_and_nothing_is_fused(path: Path, dtype: str, op
     text = path.read_text(encoding="utf-8")
     code = DTYPES[dtype]
     listing = assembly(text, (f"SG_PARAM={code}", f"SG_GRAD={code}", *_options(text, option)))
-    found = loops(listing)
-    assert any(loop.packed and not loop.scalar for loop in found), found
+    of_passes = [found for found in (loops(listing, function) for function in runs(listing)) if found]
+    assert of_passes
+    for found in of_passes:
+        assert any(loop.packed and not loop.scalar for loop in found), found
     assert fused_operations(listing) == []
+
+
+@pytest.mark.parametrize(("param", "grad"), [*((d, d) for d in DTYPES), ("float32", "bfloat16")])
+@pytest.mark.parametrize("option", [0, 1])
+def test_so_are_passes_with_reductions(param: str, grad: str, option: int) -> None:
+    text = STAGED.read_text(encoding="utf-8")
+    defines = (f"SG_PARAM={DTYPES[param]}", f"SG_GRAD={DTYPES[grad]}", *_options(text, option))
+    listing = assembly(text, defines)
+    for number in range(3) if option else (1, 2):
+        found = loops(listing, f"sg_run_{number}")
+        assert any(loop.packed and not loop.scalar for loop in found), (number, found)
+        assert calls(listing, f"sg_run_{number}") == ()
+    assert fused_operations(listing) == []
+
+
+def test_so_is_the_reduction_of_totals() -> None:
+    text = (NATIVE / "reduce.c").read_text(encoding="utf-8")
+    header = (NATIVE / "native.h").read_text(encoding="utf-8")
+    listing = assembly(text.replace('#include "native.h"', header))
+    for function in ("total_sum_row", "total_sum_half"):
+        found = loops(listing, function)
+        assert any(loop.packed and not loop.scalar for loop in found), (function, found)
 
 
 @pytest.fixture(scope="module")

@@ -188,8 +188,12 @@ def test_the_new_parameter_is_what_a_reduction_after_it_reads(tmp_path, over):
 def test_many_results_still_plan_in_time(tmp_path):
     names = [f"s{i}" for i in range(12)]
     update = "\n".join(
-        ["n = norm2(grad)", "k = norm2(n*grad)", *(f"{s} = {s} + k*grad" for s in names)]
-        + [f"param = param - lr*({' + '.join(names)})"]
+        [
+            "n = norm2(grad)",
+            "k = norm2(n*grad)",
+            *(f"{s} = {s} + k*grad" for s in names),
+            f"param = param - lr*({' + '.join(names)})",
+        ]
     )
     schedule = plan(tmp_path, update, state="\n".join(f"{s}: {{init: 0}}" for s in names))
     assert len(schedule.passes) == 3

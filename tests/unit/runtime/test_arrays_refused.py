@@ -8,7 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import solvergen.optimizers
 from solvergen.errors import ArrayError, SolvergenError
+from solvergen.runtime.native.library import library
+from solvergen.verify import why_unavailable
 from tests.support.bits import assert_same_bits
 from tests.support.handwritten import Adam
 
@@ -118,7 +121,7 @@ def test_gradients_that_cannot_be_used(case, after_a_step):
 def test_a_float64_parameter_takes_float64_gradients_only():
     opt = Adam(np.ones(3), backend="numpy")
     for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
-        with pytest.raises(ArrayError, match="must be float64"):
+        with pytest.raises(ArrayError, match=r"float64: convert it with gradient.astype\(parameter.dtype\)"):
             opt.step(np.ones(3, dtype))
 
 
@@ -261,3 +264,31 @@ def test_errors_are_one_tree():
         Adam(1.0, backend="numpy")
     with pytest.raises(ValueError, match="is a float"):
         Adam(1.0, backend="numpy")
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float64"), ("bfloat16", "float16"), ("float32", "float32")])
+@pytest.mark.parametrize("backend", ["numpy", "cpu", "cpu without direct reading", "ptx"])
+def test_a_parameter_that_was_made_read_only(backend, dtypes, monkeypatch):
+    """Every backend finds it before anything changes, in any launch, and goes on when it is undone."""
+    name, *indirect = backend.split(maxsplit=1)
+    if (reason := why_unavailable(name)) is not None:
+        pytest.skip(reason)
+    if indirect:
+        monkeypatch.setattr(library(), "head", 0)
+    params = {f"{dtype}{i}": np.ones(40, dtype) for dtype in dtypes for i in range(20)}
+    gradients = {name: np.full(40, 0.5, array.dtype) for name, array in params.items()}
+    opt = solvergen.optimizers.Adam(params, backend=name)
+    opt.step(gradients)
+    before = {name: array.copy() for name, array in params.items()}
+    frozen = params[f"{dtypes[1]}17"]
+    frozen.flags.writeable = False
+    for _ in range(2):
+        with pytest.raises(ArrayError, match=r"'.*17' has been made read-only; nothing was changed"):
+            opt.step(gradients)
+    for name, array in params.items():
+        assert_same_bits(array, before[name])
+    assert opt.t == 1
+    assert opt.step({**gradients, f"{dtypes[1]}17": None})  # which it isn't written for
+    frozen.flags.writeable = True
+    assert opt.step(gradients)
+    assert not np.array_equal(frozen, before[f"{dtypes[1]}17"])

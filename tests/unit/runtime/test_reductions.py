@@ -94,9 +94,10 @@ def test_infinities_of_both_signs_and_overflow():
         assert reference_math.count_nonzero(np.array([math.nan, 0.0, -0.0, 5e-324])) == 2.0
 
 
+@pytest.mark.parametrize("size", [300, 4096])
 @pytest.mark.parametrize("kind", KINDS)
-def test_negative_zeros_add_up_to_positive_zero(kind):
-    x = np.full(300, -0.0, np.float32)
+def test_negative_zeros_add_up_to_positive_zero(kind, size):
+    x = np.full(size, -0.0, np.float32)
     arguments = (x, x) if kind == "dot" else (x,)
     assert math.copysign(1.0, FUNCTIONS[kind](*arguments)) == 1.0
 

@@ -442,12 +442,33 @@ def test_references_that_are_not_what_was_agreed():
         assert param.tolist() == [1.0, 1.0]
 
 
-def test_many_tensors_over_all(rng):
-    # More positions than a chunk has, so that the totals of tensors are reduced twice.
-    params = [np.zeros(1, F) for _ in range(4100)]
-    alone = [p.copy() for p in params]
-    grads = [numbers(rng, 1, F) for _ in params]
-    ClippedSGD(params).step(grads)
-    clipped_step(alone, grads, [{}] * len(params))
-    for param, wanted in zip(params, alone, strict=True):
-        assert_same_bits(param, wanted)
+def test_states_that_do_not_exist_are_none():
+    given = []
+
+    def noting(*arguments):
+        given.append(arguments[3:5])
+        return DistanceSGD.definition.update(*arguments)
+
+    class Noting(DistanceSGD):
+        definition = replace(DistanceSGD.definition, update=noting)
+
+    groups = [{"params": [np.ones(2)], "adapt": False}, {"params": [np.ones(2)]}]
+    Noting(groups, d0=0.5).step([np.ones(2), np.ones(2)])
+    assert given == [(None, None), (0.5, 0.0)]
+
+
+@pytest.mark.parametrize("count", [300, 4100])
+def test_many_tensors_over_all(rng, count):
+    # Added up in another order, some of these norms have other bits. From 4,097 tensors on, their totals are
+    # reduced twice.
+    params = [np.zeros(1) for _ in range(count)]
+    opt = ClippedSGD(params, lr=1.0)
+    for _ in range(3):
+        grads = [numbers(rng, 1, D) * 2.0 ** rng.integers(-4, 4) for _ in params]
+        for i in range(int(rng.integers(3)), count, 3):
+            grads[i] = None
+        alone = [p.copy() for p in params]
+        opt.step(grads)
+        clipped_step(alone, grads, [{"lr": 1.0}] * count)
+        for param, wanted in zip(params, alone, strict=True):
+            assert_same_bits(param, wanted)

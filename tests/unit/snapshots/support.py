@@ -87,10 +87,19 @@ def small() -> SnapshotData:
     )
 
 
+def with_shared() -> SnapshotData:
+    """One of everything that only format 2 has."""
+    return snapshot(
+        tensor("w", (2,), "float16", t=2, scalars={"mu": -0.0}),
+        schema=(*SCHEMA, ("d", "shared"), ("limit", "shared"), ("absent", "shared")),
+        shared={"d": 1e-6, "limit": math.inf},
+    )
+
+
 def bits(data: SnapshotData) -> tuple[Any, ...]:
     """All of ``data`` as values that compare equal only if every bit does (any NaN scalar is one NaN)."""
     return (
-        (data.spec, data.class_name, data.digest, data.version, data.schema),
+        (data.spec, data.class_name, data.digest, data.version, data.schema, _floats(data.shared)),
         tuple(
             (g.members, _floats(g.hyperparameters), dict(g.options), _floats(g.multipliers))
             for g in data.groups

@@ -195,10 +195,20 @@ def test_foreign_files(tmp_path: Path, suffix: str, content: bytes, message: str
 
 def test_newer_format(path: Path) -> None:
     content = path.read_bytes()
-    for old, new in ((b"\nformat 1\n", b"\nformat 2\n"), (b'"solvergen":"1 ', b'"solvergen":"2 ')):
+    for old, new in ((b"\nformat 1\n", b"\nformat 3\n"), (b'"solvergen":"1 ', b'"solvergen":"3 ')):
         content = content.replace(old, new)
     path.write_bytes(content)
-    with pytest.raises(SnapshotError, match=r"snapshot format 2, by a newer solvergen.*upgrade solvergen"):
+    with pytest.raises(SnapshotError, match=r"snapshot format 3, by a newer solvergen.*upgrade solvergen"):
+        snapshots.load(path)
+
+
+@pytest.mark.parametrize("version", [b"0", b"2"])
+def test_a_format_that_is_not_the_documents(path: Path, version: bytes) -> None:
+    content = path.read_bytes()
+    for mark in (b"\nformat ", b'"solvergen":"'):
+        content = content.replace(mark + b"1", mark + version)
+    path.write_bytes(content)
+    with pytest.raises(SnapshotError, match="damaged"):
         snapshots.load(path)
 
 

@@ -30,6 +30,7 @@ from tests.unit.snapshots.support import (
     small,
     snapshot,
     tensor,
+    with_shared,
 )
 
 names = st.one_of(
@@ -233,6 +234,14 @@ def test_files_of_former_versions_load_for_ever(name: str) -> None:
     committed = Path(__file__).parent / "written" / name
     assert bits(snapshots.load(committed)) == bits(small())
     assert snapshots.describe(committed)["format_version"] == 1
+
+
+@pytest.mark.parametrize("name", ["format2.h5", "format2.safetensors"])
+def test_files_with_shared_states_load_for_ever(name: str) -> None:
+    """``with_shared()``, in the format that came with such states."""
+    committed = Path(__file__).parent / "written" / name
+    assert bits(snapshots.load(committed)) == bits(with_shared())
+    assert snapshots.describe(committed)["format_version"] == 2
 
 
 def test_escapes_are_distinct() -> None:

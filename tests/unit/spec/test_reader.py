@@ -8,9 +8,10 @@ import stat
 import pytest
 
 from solvergen.errors import SpecError
+from solvergen.spec.files import spec_files
 from solvergen.spec.limits import MAX_BYTES, MAX_DIAGNOSTICS
 from solvergen.spec.model import Counterpart
-from solvergen.spec.reader import examine, read_spec, read_specs, spec_files
+from solvergen.spec.reader import examine, read_spec, read_specs
 from tests.unit.spec.support import MINIMAL, codes, findings, only, read, section, write
 
 EVERYTHING = """\

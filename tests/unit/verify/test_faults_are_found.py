@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from solvergen.verify import (
 )
 from solvergen.verify.collect import built_from
 from solvergen.verify.fuzzing import check_meaning
-from solvergen.verify.static import check_static
+from solvergen.verify.static import check_static, static_report
 from tests.unit.verify.support import SPECS, faulty, place_of
 
 KERNEL_FAULTS = {
@@ -294,6 +295,29 @@ def test_a_matrix_of_optimizers_and_backends(monkeypatch: pytest.MonkeyPatch) ->
     json = report.as_json()
     assert json["ok"] is False
     assert json["rows"][1]["disagreement"]["difference"]["tensor"] == "w0"
+
+
+def test_optimizers_by_name_or_in_a_list() -> None:
+    lion, adam = shipped()["lion"], shipped()["adam"]
+    report = verify_all([lion, adam], ["numpy"], examples=2)
+    assert [row.optimizer for row in report.rows] == ["lion", "adam"]
+    assert [row.optimizer for row in verify_all({"mine": lion}, ["numpy"], examples=2).rows] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("optimizers", "message"),
+    [
+        (shipped()["lion"], "by name or in a list, not <class"),
+        ("lion", "by name or in a list, not 'lion'"),
+        (["lion"], "the class of a generated optimizer, not 'lion'"),
+        ({"lion": int}, "the class of a generated optimizer, not <class 'int'>"),
+        ([shipped()["lion"], shipped()["lion"]], "two optimizers named 'lion'"),
+    ],
+)
+@pytest.mark.parametrize("function", [verify_all, static_report])
+def test_what_is_no_optimizer(function: Callable[..., Any], optimizers: Any, message: str) -> None:
+    with pytest.raises(VerificationError, match=message):
+        function(optimizers)
 
 
 def test_selecting_by_name_and_class() -> None:

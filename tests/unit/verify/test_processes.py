@@ -24,7 +24,7 @@ from solvergen.verify import Progress, matrix, optimizers_in, read_replay, selec
 from solvergen.verify.collect import import_package
 from solvergen.verify.drawing import each_example
 from solvergen.verify.processes import _temporary_folder
-from solvergen.verify.replay_data import example_data
+from solvergen.verify.replaying.data import example_data
 from solvergen.verify.report import Row
 from solvergen.verify.settings import space_of
 from solvergen.verify.trace import Difference
@@ -230,7 +230,7 @@ sys.path.insert(0, sys.argv[1])
 import loaded
 from solvergen.verify import shipped
 from solvergen.verify.drawing import each_example
-from solvergen.verify.replay_data import example_data
+from solvergen.verify.replaying.data import example_data
 from solvergen.verify.settings import space_of
 digest = hashlib.sha256()
 def take(example):

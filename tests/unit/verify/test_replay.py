@@ -36,8 +36,8 @@ from solvergen.verify import (
 from solvergen.verify.collect import built_from
 from solvergen.verify.dtypes import LAYOUTS
 from solvergen.verify.limits import Limits
-from solvergen.verify.replay_arrays import array_from, array_text
-from solvergen.verify.replay_data import example_data, example_from
+from solvergen.verify.replaying.arrays import array_from, array_text
+from solvergen.verify.replaying.data import example_data, example_from
 from solvergen.verify.settings import space_of
 from solvergen.verify.strategies import examples
 from tests.unit.verify.support import SPECS, faulty, place_of

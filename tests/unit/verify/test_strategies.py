@@ -16,6 +16,8 @@ from solvergen.errors import VerificationError
 from solvergen.runtime.definition import Definition, Hyperparameter, Option
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.groups import is_allowed
+from solvergen.verify import shipped
+from solvergen.verify.direct import run_directly
 from solvergen.verify.drawing import BATCH
 from solvergen.verify.dtypes import LAYOUTS, PAIRS
 from solvergen.verify.example import Example
@@ -57,7 +59,7 @@ def definition(
         options=options,
         state=(),
         table=(),
-        update=lambda *a: a,
+        update=lambda param, *_: (param,),
         scalars=lambda **_: ((), {}),
         options_of=options_of,
         constraints=constraints,
@@ -223,7 +225,46 @@ def test_gradients_that_cancel_what_stands_beside_them(runs: list[Example]) -> N
                         found.add(("param", factor))
     assert len(found) > 10
     assert factors({"lr": 0.25, "momentum": 0.0}) == (1.0, 0.25, 4.0, 1 / 3, 3.0)
+    assert factors({"beta1": 0.5, "beta2": 0.75}) == (1.0, 0.5, 2.0, 0.75, 4 / 3, 1.0, 1.0, 3.0, 1 / 3)
     assert factors({"lr": 1e-300, "power": -2.0}) == (1.0, -2.0, -0.5)
+
+
+def test_gradients_cancel_what_steps_have_made_of_the_states() -> None:
+    """Not only what is loaded: lion's mean of the gradients, from the second step on."""
+    lion = shipped()["lion"].definition
+    found = 0
+    for e in drawn(examples(space_of(lion)), 200):
+        trace = run_directly(lion, e)
+        for number, step in enumerate(e.steps):
+            for tensor, gradient in zip(e.tensors, step.gradients, strict=True):
+                if gradient is None or tensor.arrays or tensor.param.dtype != np.float64:
+                    continue
+                beta1 = step.hyperparameters[tensor.group]["beta1"]
+                exp_avg = trace[number].buffers[tensor.name]["exp_avg"]
+                with np.errstate(all="ignore"):
+                    kept, added = beta1 * exp_avg, (1 - beta1) * gradient
+                    cancelled = abs(kept + added) < 1e-12 * abs(kept)
+                found += bool(cancelled.any())
+    assert found > 5
+
+
+def test_float64_and_numbers_that_float32_rounds_are_drawn_often(runs: list[Example]) -> None:
+    """What shows that scalars are kept in float64: momentum, and a dampening of which 1 - d is no float32."""
+
+    def is_float32(number: float) -> bool:
+        return abs(number) < 1e-30 or abs(number) > 1e30 or float(np.float32(number)) == number
+
+    shown = [
+        h
+        for e in runs
+        for step in e.steps
+        for tensor, gradient in zip(e.tensors, step.gradients, strict=True)
+        if gradient is not None and tensor.param.dtype == np.float64
+        for h in [step.hyperparameters[tensor.group]]
+        if h["momentum"] and not is_float32(1 - h["dampening"])
+    ]
+    everything = sum(len(e.steps) * len(e.tensors) for e in runs)
+    assert everything / 50 < len(shown) < everything / 3
 
 
 def test_decays_are_slow_where_counts_are_large() -> None:
