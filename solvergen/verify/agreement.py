@@ -11,13 +11,13 @@ from typing import Any
 from solvergen.errors import AgreementError, VerificationError
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.definition import Definition
+from solvergen.runtime.equations import Equation, equation_of
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.arguments import checked_optimizer
 from solvergen.verify.direct import run_directly
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.drawing import each_example
 from solvergen.verify.dtypes import PAIRS
-from solvergen.verify.equation import Equation, equation_of
 from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
 from solvergen.verify.machines import machine, why_unavailable

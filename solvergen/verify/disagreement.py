@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from solvergen.runtime.definition import Definition
+from solvergen.runtime.equations import Equation
 from solvergen.verify.bits import hexadecimal, show
-from solvergen.verify.equation import Equation
 from solvergen.verify.example import Example, Tensor
 from solvergen.verify.trace import Difference
 

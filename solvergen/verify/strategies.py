@@ -198,6 +198,25 @@ def _opposed(
     return found
 
 
+@st.composite
+def _gradients(
+    draw: st.DrawFn,
+    dtype: str,
+    now: Followed,
+    before: HostArray | None,
+    hyperparameters: Mapping[str, float],
+) -> HostArray:
+    """A gradient for a tensor as it is now: any numbers, or such as oppose what stands beside them.
+
+    ``before``: the gradient of the step before.
+    """
+    if not _one_in(draw, 3):
+        return draw(arrays(dtype, now.param.shape))
+    states = [state for state in now.arrays.values() if state is not None]
+    others = [now.param, *([] if before is None else [before])]
+    return draw(_opposed(dtype, states, others, hyperparameters))
+
+
 def _effective(
     definition: Definition, groups: Sequence[Group], hyperparameters: Sequence[Mapping[str, float]]
 ) -> list[dict[str, float]]:
@@ -245,13 +264,8 @@ def examples(
             others = [grad for param, grad in pairs if param == tensor.param.dtype.name]
             if len(others) > 1 and _one_in(draw, 20):
                 dtype = draw(st.sampled_from(others))  # gradients may change their type from step to step
-            if _one_in(draw, 3):
-                before = [step.gradients[index] for step in steps[-1:]]
-                beside = [now.param, *(g for g in before if g is not None)]
-                states = [state for state in now.arrays.values() if state is not None]
-                gradients.append(draw(_opposed(dtype, states, beside, effective[tensor.group])))
-            else:
-                gradients.append(draw(arrays(dtype, tensor.shape)))
+            before = steps[-1].gradients[index] if steps else None
+            gradients.append(draw(_gradients(dtype, now, before, effective[tensor.group])))
         steps.append(Step(tuple(gradients), draw(_OFFSETS), tuple(current)))
         with np.errstate(all="ignore"):
             if is_applied(nonfinite, (g for g in gradients if g is not None)):

@@ -1,8 +1,8 @@
-"""Which equation of the spec a buffer's value comes from.
+"""Which equation of the spec stands behind a line of a kernel, or behind a buffer's value.
 
-Read from the text of the generated reference, ``reference.py``: it has a line for every equation, each with
-its place in the spec behind it, and the equations themselves in its docstring, in the same order. It is
-parsed, not run.
+Generated texts say so themselves. A kernel has each equation in a comment above the lines that compute it.
+The reference, ``reference.py``, has a line for every equation, each with its place in the spec behind it, and
+the equations themselves in its docstring, in the same order. It is parsed, not run.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from solvergen.runtime.definition import Definition
 
+_QUOTED = re.compile(r"^\s*// (.+?) {2,}(\S+:\d+)\s*$")
 _PLACE = re.compile(r"  # (\S.*:\d+)$")
 _WHEN = re.compile(r"^when [^:]*: ")
 
@@ -38,6 +39,22 @@ class _Assignment:
     target: str
     guards: tuple[tuple[ast.expr, bool], ...]
     equation: Equation
+
+
+def equation_above(lines: Sequence[str], number: int) -> Equation | None:
+    """The equation that line ``number`` (from 1) of a kernel is part of: the nearest that is quoted above it.
+
+    None if nothing but other code of its function is, or a blank line, with which equations end.
+    """
+    if not 0 < number <= len(lines):
+        return None
+    for line in reversed(lines[:number]):
+        match = _QUOTED.match(line)
+        if match:
+            return Equation(match[1], match[2])
+        if not line.strip() or line.startswith(("}", "SG_FUNCTION", "template")):
+            return None
+    return None
 
 
 def equation_of(definition: Definition, buffer: str, options: Mapping[str, bool]) -> Equation | None:
