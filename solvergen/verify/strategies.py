@@ -245,7 +245,10 @@ def examples(
     tensors, types = draw(_tensors(limits, [_states(space.definition, o) for o in options], pairs))
     # The rule is followed on the way, so that gradients can oppose what stands beside them by then.
     effective = _effective(space.definition, groups, current)
-    followed = [Followed(space.definition, options[t.group], effective[t.group], t, start) for t in tensors]
+    with np.errstate(all="ignore"):
+        followed = [
+            Followed(space.definition, options[t.group], effective[t.group], t, start) for t in tensors
+        ]
     nonfinite = draw(_POLICIES)
     steps: list[Step] = []
     lengths = [n for n in (1, 2, 2, 3, 3, 4, *range(5, limits.steps + 1)) if n <= limits.steps]
