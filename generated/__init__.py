@@ -30,6 +30,7 @@ LaProp: Adam with momentum taken of normalised gradients.
 LARS: Momentum whose learning rate follows the ratio of the norms of parameter and gradient, for large batches.
 LDoG: DoG with a distance and a rate for each tensor.
 Lion: Evolved sign momentum.
+Lookahead: k steps of SGD with momentum forward, then back onto the way from where they began.
 MADGRAD: Momentumized, adaptive, dual averaged gradient method.
 MarsAdamW: AdamW on gradients that are corrected by their change, with reduced variance.
 NAdam: Adam with Nesterov's momentum.
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from .lars import LARS as LARS
     from .ldog import LDoG as LDoG
     from .lion import Lion as Lion
+    from .lookahead import Lookahead as Lookahead
     from .madgrad import MADGRAD as MADGRAD
     from .mars_adamw import MarsAdamW as MarsAdamW
     from .nadam import NAdam as NAdam
@@ -138,6 +140,7 @@ __all__ = [
     "LARS",
     "LDoG",
     "Lion",
+    "Lookahead",
     "MADGRAD",
     "MarsAdamW",
     "NAdam",
@@ -188,6 +191,7 @@ _MODULES = {
     "LARS": "lars",
     "LDoG": "ldog",
     "Lion": "lion",
+    "Lookahead": "lookahead",
     "MADGRAD": "madgrad",
     "MarsAdamW": "mars_adamw",
     "NAdam": "nadam",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Descent and momentum", ("sgd", "aggmo", "asgd", "schedule_free_sgd", "optimistic_sgd")),
+    ("Descent and momentum", ("sgd", "aggmo", "asgd", "schedule_free_sgd", "optimistic_sgd", "lookahead")),
     ("By the signs of gradients", ("signsgd", "lion", "rprop")),
     ("A learning rate for each element", ("adagrad", "adadelta", "rmsprop", "rmsprop_tf")),
     ("Dual averaging", ("ftrl", "madgrad")),

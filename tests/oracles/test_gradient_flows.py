@@ -141,7 +141,7 @@ def test_a_step_that_is_not_taken_leaves_everything_as_it_was(flows, backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_length_of_steps_follows_the_tolerance(flows, backend):
-    """The flow of x**4/16 slows down, so that steps grow; it is met within the sum of the tolerances so far."""
+    """The flow of x**4/16 slows down, so that steps grow; the sum of the tolerances bounds the error."""
     found = params()
     optimizer = flows.RK45Adaptive(found, lr=0.01, tolerance=1e-7, backend=backend)
     gradient, _ = quartic()

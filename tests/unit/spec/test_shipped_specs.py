@@ -43,6 +43,7 @@ CLASSES = {
     "lars": "LARS",
     "ldog": "LDoG",
     "lion": "Lion",
+    "lookahead": "Lookahead",
     "madgrad": "MADGRAD",
     "mars_adamw": "MarsAdamW",
     "nadam": "NAdam",
@@ -67,7 +68,7 @@ def defaults(name):
     return {h.name: h.default for h in SPECS[name].hyperparameters}
 
 
-def test_all_forty_seven():
+def test_all_forty_eight():
     assert {name: spec.class_name for name, spec in SPECS.items()} == CLASSES
 
 
