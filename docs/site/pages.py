@@ -73,6 +73,9 @@ def _head(spec: Spec) -> Iterator[str]:
         if paragraph.strip():
             yield ""
             yield plain(paragraph)
+    if spec.base:
+        yield ""
+        yield f"Derived from `{spec.base}`."
 
 
 def usage(spec: Spec) -> tuple[str, str, str]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from solvergen.errors import Diagnostic, Location
 from solvergen.spec.core_schema import resolve
 from solvergen.spec.document import (
+    ChangeDocument,
     ConstraintDocument,
     CounterpartDocument,
     HyperparameterDocument,
@@ -60,6 +61,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "counterparts": CounterpartDocument,
     "update": StatementDocument,
     "tableau": TableauDocument,
+    "change": ChangeDocument,
 }
 
 _EXAMPLES = {
@@ -70,6 +72,7 @@ _EXAMPLES = {
     "reference": "reference: {title: ...}",
     "references": "- {title: ...}",
     "counterparts": "- {library: torch, name: torch.optim.Adam}",
+    "change": "- {replace: m, do: m = beta*m + grad}",
 }
 
 _SHORT = {"hyperparameters": "default", "options": "default", "state": "init"}

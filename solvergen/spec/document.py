@@ -163,6 +163,20 @@ class TableauDocument(_Document):
     )
 
 
+class ChangeDocument(_Document):
+    """A change of one equation of the spec that is extended, named by its target."""
+
+    replace: Line | None = Field(default=None, description="The target of the equation that is replaced.")
+    before: Line | None = Field(default=None, description="The target of the equation to insert before.")
+    after: Line | None = Field(default=None, description="The target of the equation to insert after.")
+    remove: Line | None = Field(default=None, description="The target of the equation that is left out.")
+    number: int | None = Field(
+        default=None, description="Which of the equations for this target in the other spec, from 1."
+    )
+    when: Line | None = Field(default=None, description="The condition on options of the new equations.")
+    do: LineOrLines | None = Field(default=None, description="The new equation, or a list of them.")
+
+
 class CounterpartDocument(_Document):
     """The same rule in another library, and what its arguments are called there."""
 
@@ -190,6 +204,11 @@ class SpecDocument(_Document):
     )
     class_name: Annotated[str, _schema_name(CLASS_NAME_PATTERN)] | None = Field(
         default=None, description="Name of the generated class; by default the name in CamelCase."
+    )
+    extends: Annotated[str, _schema_name(SPEC_NAME_PATTERN)] | None = Field(
+        default=None,
+        description="Name of the spec that this one is derived from: one beside it, or one that comes "
+        "with solvergen.",
     )
     summary: Line = Field(description="What it is, in one sentence.")
     description: Line | None = Field(default=None, description="More about it, in paragraphs.")
@@ -225,6 +244,12 @@ class SpecDocument(_Document):
     )
     tableau: TableauDocument | None = Field(
         default=None, description="Instead of 'update': a Runge-Kutta method, from which it follows."
+    )
+    change: list[ChangeDocument] | None = Field(
+        default=None,
+        description="What becomes of the equations of the spec that is extended.",
+        min_length=1,
+        max_length=MAX_STATEMENTS,
     )
     update: list[
         Annotated[

@@ -51,3 +51,22 @@ def with_declared(tree: Mapping, section: str, key: Scalar, entries: dict[str, d
         {**node.by_key, **{k: e for k, e in made.items() if k not in node.by_key}}, node.location
     )
     return Mapping({**tree.by_key, section: (head, section_with)}, tree.location)
+
+
+def relocated(node: Node, place: Location, source: Source) -> Node:
+    """``node``, of another file, as if all of it stood at ``place``."""
+    if isinstance(node, Scalar):
+        return Scalar(text_at(node.text.text, place, source), node.value, node.plain, place)
+    if isinstance(node, Sequence):
+        return Sequence(tuple(relocated(item, place, source) for item in node.items), place)
+    moved = {}
+    for name, (key, value) in node.by_key.items():
+        head = Scalar(text_at(key.text.text, place, source), key.value, key.plain, place)
+        moved[name] = (head, relocated(value, place, source))
+    return Mapping(moved, place)
+
+
+def whole_number(node: Node | None) -> int | None:
+    """The whole number that ``node`` is to YAML, None if it is none."""
+    value = node.value if isinstance(node, Scalar) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

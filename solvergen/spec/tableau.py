@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from solvergen.errors import Diagnostic, Location
 from solvergen.spec.limits import MAX_WHOLE
+from solvergen.spec.made import whole_number
 from solvergen.spec.names import RATIONAL_PATTERN
 from solvergen.spec.orders import order_of
 from solvergen.spec.source import Source
@@ -107,7 +108,7 @@ class _Reader:
         return None if None in found else [number for number in found if number is not None]
 
     def number(self, node: Node) -> Fraction | None:
-        if not isinstance(node, Scalar) or not (isinstance(node.value, str) or _is_whole(node)):
+        if not isinstance(node, Scalar) or (not isinstance(node.value, str) and whole_number(node) is None):
             return None
         written = node.text.text.strip()
         hint = "write it as a quotient of whole numbers, such as 1/3 or -71/57600"
@@ -197,15 +198,10 @@ class _Reader:
     def check_order(self, tableau: Tableau) -> None:
         """The order that the spec claims, if it does."""
         claimed = self.node.get("order")
-        if self.found or not isinstance(claimed, Scalar) or not _is_whole(claimed):
-            return
-        if claimed.value != tableau.order:
-            message = f"the method has order {tableau.order}, not {shorten(claimed.text.text)}"
+        order = whole_number(claimed)
+        if claimed is not None and order not in (None, tableau.order) and not self.found:
+            message = f"the method has order {tableau.order}, not {order}"
             self.report("SG032", message, claimed.location)
-
-
-def _is_whole(node: Scalar) -> bool:
-    return isinstance(node.value, int) and not isinstance(node.value, bool)
 
 
 def _count(number: int, noun: str) -> str:

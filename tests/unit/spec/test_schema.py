@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from solvergen.frontend.resolve import analyse
 from solvergen.spec import document
 from solvergen.spec.schema import json_schema, schema_text
 from tests.unit.spec.mini_schema import complaints
-from tests.unit.spec.support import MINIMAL, codes, section
+from tests.unit.spec.support import MINIMAL, codes, read, section
 from tests.unit.spec.test_reader import EVERYTHING
 
 ROOT = Path(__file__).parents[3]
@@ -76,7 +77,6 @@ def test_a_spec_with_all_there_is_fits_it():
         MINIMAL + "reference: {title: A, arxiv: 1412.6980}\n",
         MINIMAL + "reference: {title: A, url: example.org}\n",
         MINIMAL + "description: ' '\n",
-        MINIMAL + "tableau: {matrix: [[], [1]], weights: [1/2, 1/2]}\n",
         tableau("{weights: [1]}"),
         tableau("{matrix: [[]], weights: [1.0]}"),
         tableau("{matrix: [[]], weights: [1//1]}"),
@@ -106,6 +106,7 @@ def test_every_key_is_on_the_page_about_the_file():
         document.StatementDocument,
         document.ReferenceDocument,
         document.TableauDocument,
+        document.ChangeDocument,
     ]
     missing = [
         key
@@ -119,7 +120,9 @@ def test_every_key_is_on_the_page_about_the_file():
 def test_the_specs_on_the_page_are_some(tmp_path):
     page = (ROOT / "docs" / "spec-language.md").read_text(encoding="utf-8")
     examples = [part.split("```")[0] for part in page.split("```yaml\n")[1:]]
-    assert len(examples) == 2
+    assert len(examples) == 3
     for example in examples:
         assert codes(tmp_path, example) == []
         assert against_schema(example) == []
+        found = analyse(read(tmp_path, example))
+        assert found.diagnostics == ()
