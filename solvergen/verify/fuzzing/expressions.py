@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from solvergen.verify.fuzzing.meaning import constant_value
 from solvergen.verify.fuzzing.kinds import Kind, kind_of
+from solvergen.verify.fuzzing.meaning import constant_value
 from solvergen.verify.fuzzing.terms import (
     COMPARISONS,
     FUNCTIONS,

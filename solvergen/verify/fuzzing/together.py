@@ -1,8 +1,8 @@
-"""One step of a whole optimizer, statement by statement: each tensor, element by element, and what they share.
+"""One step of a whole optimizer, statement by statement: each tensor by its elements, and what they share.
 
-A reduction is evaluated where it stands, before its equation, in the order of docs/language.md and by bounds
-of its own: adding is monotone, so the sum of the lower ends, in that order and rounded as it is, lies below the
-sum, and that of the upper ends above. Where terms are known to the bit, the total is.
+A reduction is evaluated where it stands, before its equation, in the order of docs/language.md and by
+bounds of its own: adding is monotone, so the sum of the lower ends, in that order and rounded as it is, lies
+below the sum, and that of the upper ends above. Where terms are known to the bit, the total is.
 """
 
 from __future__ import annotations
@@ -101,9 +101,7 @@ class _Update:
 
     def reaches(self, statement: Assignment) -> bool:
         """Is the equation there under this tensor's options?"""
-        return statement.when is None or bool(
-            self.evaluator.truth(statement.when, {}, self.start.options)
-        )
+        return statement.when is None or bool(self.evaluator.truth(statement.when, {}, self.start.options))
 
     def asks(self, statement: Assignment, reduction: Term) -> bool:
         """Is the reduction there? Options choose between the sides of a ``where``, nothing else does."""
@@ -148,9 +146,7 @@ class _Update:
         return spans.to_format(value, FORMATS[self.start.storage]) if target == "param" else value
 
     def outcome(self) -> Outcome:
-        names = [
-            [name for name in element if name != "grad"] for element in self.start.elements
-        ]
+        names = [[name for name in element if name != "grad"] for element in self.start.elements]
         return Outcome(
             [{n: values[n] for n in mine} for values, mine in zip(self.elements, names, strict=True)],
             {name: self.scalars[name] for name in self.kept},
