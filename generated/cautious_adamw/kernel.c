@@ -306,11 +306,11 @@ static __attribute__((noinline)) void sg_run_1(
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (grad * grad);
         // agrees = sign(exp_avg)*sign(grad) > 0      specs/cautious_adamw.yaml:41
         const int agrees = sg_sign(exp_avg_new) * sg_sign(grad) > (sg_real)0.0;
-        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/cautious_adamw.yaml:45
+        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/cautious_adamw.yaml:46
         const sg_real denom = sg_sqrt(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
-        // step = where(agrees, lr/(1 - beta1**t)*scale*(exp_avg/denom), 0)      specs/cautious_adamw.yaml:46
+        // step = where(agrees, lr/(1 - beta1**t)*scale*(exp_avg/denom), 0)      specs/cautious_adamw.yaml:47
         const sg_real step = agrees ? scalar * (exp_avg_new / denom) : (sg_real)0.0;
-        // param = param - (step + lr*weight_decay*param)      specs/cautious_adamw.yaml:47
+        // param = param - (step + lr*weight_decay*param)      specs/cautious_adamw.yaml:48
         const sg_real param_new = sg_round_param(param - (step + lr_times_weight_decay * param));
 
         sg_param_store(sg_param_at, sg_i, param_new);
@@ -354,9 +354,9 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double lr_over_one_minus_beta1_pow_t = sg_wide[1];
         // moving = count_nonzero(where(agrees, 1, 0))      specs/cautious_adamw.yaml:42
         const double moving = sg_totals[0];
-        // elements = count_nonzero(where(agrees, 1, -1))      specs/cautious_adamw.yaml:43
+        // elements = count_nonzero(where(agrees, 1, -1))      specs/cautious_adamw.yaml:44
         const double elements = sg_totals[1];
-        // scale = where(clamp_mean, 1/max(moving/elements, 1e-3), elements/(moving + xi))      specs/cautious_adamw.yaml:44
+        // scale = where(clamp_mean, 1/max(moving/elements, 1e-3), elements/(moving + xi))      specs/cautious_adamw.yaml:45
 #if SG_OPTION_clamp_mean
         const double scale = 1.0 / sg_max64(moving / elements, 0.001);
 #else

@@ -487,11 +487,11 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (grad * grad);
         // agrees = sign(exp_avg)*sign(grad) > 0      specs/cautious_adamw.yaml:41
         const int agrees = sg_sign(exp_avg_new) * sg_sign(grad) > (sg_real)0.0;
-        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/cautious_adamw.yaml:45
+        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/cautious_adamw.yaml:46
         const sg_real denom = sg_sqrt(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
-        // step = where(agrees, lr/(1 - beta1**t)*scale*(exp_avg/denom), 0)      specs/cautious_adamw.yaml:46
+        // step = where(agrees, lr/(1 - beta1**t)*scale*(exp_avg/denom), 0)      specs/cautious_adamw.yaml:47
         const sg_real step = agrees ? scalar * (exp_avg_new / denom) : (sg_real)0.0;
-        // param = param - (step + lr*weight_decay*param)      specs/cautious_adamw.yaml:47
+        // param = param - (step + lr*weight_decay*param)      specs/cautious_adamw.yaml:48
         const sg_real param_new = sg_round_param(param - (step + lr_times_weight_decay * param));
 
         sg_lanes_param[sg_k] = param_new;
@@ -580,9 +580,9 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 
         // moving = count_nonzero(where(agrees, 1, 0))      specs/cautious_adamw.yaml:42
         const double moving = sg_totals[0];
-        // elements = count_nonzero(where(agrees, 1, -1))      specs/cautious_adamw.yaml:43
+        // elements = count_nonzero(where(agrees, 1, -1))      specs/cautious_adamw.yaml:44
         const double elements = sg_totals[1];
-        // scale = where(clamp_mean, 1/max(moving/elements, 1e-3), elements/(moving + xi))      specs/cautious_adamw.yaml:44
+        // scale = where(clamp_mean, 1/max(moving/elements, 1e-3), elements/(moving + xi))      specs/cautious_adamw.yaml:45
 #if SG_OPTION_clamp_mean
         const double scale = 1.0 / sg_max64(moving / elements, 0.001);
 #else

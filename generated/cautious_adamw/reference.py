@@ -45,9 +45,9 @@ def update(
     exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * power(grad, 2)  # specs/cautious_adamw.yaml:40
     agrees = sign(exp_avg) * sign(grad) > 0  # specs/cautious_adamw.yaml:41
     moving = count_nonzero(where(agrees, real(1), real(0)))  # specs/cautious_adamw.yaml:42
-    elements = count_nonzero(where(agrees, real(1), real(-1)))  # specs/cautious_adamw.yaml:43
-    scale = divide(1.0, maximum(divide(moving, elements), 0.001)) if clamp_mean else divide(elements, moving + xi)  # specs/cautious_adamw.yaml:44
-    denom = sqrt(exp_avg_sq) / sqrt(1 - power(beta2, t)) + eps  # specs/cautious_adamw.yaml:45
-    step = where(agrees, divide(lr, 1 - power(beta1, t)) * scale * (exp_avg / denom), 0)  # specs/cautious_adamw.yaml:46
-    param = rounded(param - (step + lr * weight_decay * param))  # specs/cautious_adamw.yaml:47
+    elements = count_nonzero(where(agrees, real(1), real(-1)))  # specs/cautious_adamw.yaml:44
+    scale = divide(1.0, maximum(divide(moving, elements), 0.001)) if clamp_mean else divide(elements, moving + xi)  # specs/cautious_adamw.yaml:45
+    denom = sqrt(exp_avg_sq) / sqrt(1 - power(beta2, t)) + eps  # specs/cautious_adamw.yaml:46
+    step = where(agrees, divide(lr, 1 - power(beta1, t)) * scale * (exp_avg / denom), 0)  # specs/cautious_adamw.yaml:47
+    param = rounded(param - (step + lr * weight_decay * param))  # specs/cautious_adamw.yaml:48
     return param, exp_avg, exp_avg_sq

@@ -44,10 +44,14 @@ def bench(
     backends: Annotated[
         str, typer.Option("--backends", metavar="LIST", help="Our backends: cpu, numpy.")
     ] = "cpu",
-    dtype: Annotated[str, typer.Option("--dtype", help="float32, float64, bfloat16 or float16.")] = "float32",
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="DTYPE", help="float32, float64, bfloat16 or float16.")
+    ] = "float32",
     rounds: Annotated[
         float,
-        typer.Option("--rounds", min=0.01, max=1000, help="So many times the usual number of rounds."),
+        typer.Option(
+            "--rounds", metavar="FACTOR", min=0.01, max=1000, help="So many times the usual number of rounds."
+        ),
     ] = 1.0,
     picture: Annotated[
         Path | None,

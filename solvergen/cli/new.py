@@ -15,7 +15,10 @@ PLACEHOLDER = "name: my_rule\n"
 
 
 def new(
-    name: Annotated[str, typer.Argument(help="Name of the optimizer, such as my_rule.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Name of the optimizer, such as my_rule.", show_default=False),
+    ],
     folder: Annotated[
         Path,
         typer.Option(

@@ -21,12 +21,15 @@ LANGUAGES = {
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="Name of a spec, or a path to one.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of a spec, or a path to one.", show_default=False)
+    ],
     stage: Annotated[
         str,
         typer.Option(
             "--stage",
             "-s",
+            metavar="STAGE",
             help="doc: what it is; parsed, typed, optimised or scheduled IR; sympy, latex; cuda, cpu, numpy "
             "or scalars text.",
         ),

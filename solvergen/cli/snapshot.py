@@ -19,7 +19,10 @@ def _group() -> None:
 
 @app.command("show")
 def show(
-    file: Annotated[Path, typer.Argument(help="Snapshot (.h5, .hdf5 or .safetensors).", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Snapshot (.h5, .hdf5 or .safetensors).", show_default=False),
+    ],
 ) -> None:
     """Verify a snapshot's checksums and print what it holds, as JSON."""
     from solvergen.runtime import snapshots

@@ -40,18 +40,26 @@ def verify(
     examples: Annotated[
         int | None,
         typer.Option(
-            "--examples", "-n", min=1, help="Runs to draw for each. Default: 100", show_default=False
+            "--examples",
+            "-n",
+            metavar="NUMBER",
+            min=1,
+            help="Runs to draw for each. Default: 100",
+            show_default=False,
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="Another seed draws other runs. Default: 0", show_default=False),
+        typer.Option(
+            "--seed", metavar="NUMBER", help="Another seed draws other runs. Default: 0", show_default=False
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
             "--jobs",
             "-j",
+            metavar="NUMBER",
             min=1,
             help="Processes that share the optimizers. Default: as many as there are cores to use.",
             show_default=False,

@@ -145,8 +145,8 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
             BufferContext(
                 name=names[buffer],
                 index=index,
-                type=_TYPES[symbols[buffer].role],
-                guard=macro_condition(symbols[buffer].guard),
+                type="sg_state" if buffer in schedule.carried else _TYPES[symbols[buffer].role],
+                guard=None if buffer in schedule.carried else macro_condition(symbols[buffer].guard),
                 pointer=f"sg_{buffer}_at",
                 value=names[buffer],
                 loaded=load is not None,

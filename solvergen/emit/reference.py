@@ -16,12 +16,12 @@ from solvergen.emit.unit import Unit
 from solvergen.ir.describe import describe
 from solvergen.ir.fresh import FreshNames
 from solvergen.ir.guards import Guard, guard_of
-from solvergen.ir.nodes import Call, Expression, Name, Reduce
+from solvergen.ir.nodes import Call, Expression, GradientAt, Name, Reduce
 from solvergen.ir.program import Assign, Role
 
 HELPERS = (
     "absolute", "clip", "divide", "floor", "floor_divide", "maximum", "minimum", "power", "remainder", "sign",
-    "sqrt", "where", *REDUCTION_HELPERS.values(), "over_all",
+    "sqrt", "where", *REDUCTION_HELPERS.values(), "over_all", "gradient",
 )  # fmt: skip
 
 
@@ -53,6 +53,9 @@ def reference_text(unit: Unit) -> str:
     whole = _Everywhere(printer, names)
     for statement in program.statements:
         statement = whole.apart(statement, pairs)
+        if isinstance(statement.value, GradientAt):
+            pairs.append((statement.guard, whole.evaluation(statement.value)))
+            continue
         line = f"{statement.target} = {_value(statement, roles[statement.target], printer, other['rounded'])}"
         note = comment(statement, unit.source)
         place = f"{unit.source}:{statement.location.line}" if statement.location and note else ""
@@ -108,6 +111,12 @@ class _Everywhere:
     def apart(self, statement: Assign, lines: list[tuple[Guard, str]]) -> Assign:
         """The statement without them; ``lines`` gets them."""
         return replace(statement, value=self._apart(statement.value, statement.guard, lines))
+
+    def evaluation(self, e: GradientAt) -> str:
+        """The line that evaluates the gradient anew."""
+        self.count += 1
+        helper, at = self._printer.helper("gradient"), self._printer.text(e.at)
+        return f"grad = yield {helper}({self.count - 1}, {at})"
 
     def _apart(self, e: Expression, guard: Guard, lines: list[tuple[Guard, str]]) -> Expression:
         guards = [guard] * len(e.operands)

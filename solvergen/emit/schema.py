@@ -97,7 +97,17 @@ def _staged(schedule: Schedule) -> tuple[str, ...]:
         *lines,
         "),",
         f"stages={tuple_text(str(stage.number) for stage in schedule.stages)},",
-        f"yields={any(r.over_all for r in schedule.reductions)},",
+        f"yields={bool(schedule.evaluations) or any(r.over_all for r in schedule.reductions)},",
+        *_evaluating(schedule),
         "active_passes=scalars.active_passes,",
         "active_stages=scalars.active_stages,",
+    )
+
+
+def _evaluating(schedule: Schedule) -> tuple[str, ...]:
+    if not schedule.evaluations:
+        return ()
+    return (
+        f"evaluations={tuple_text(str(number) for number in schedule.evaluations)},",
+        f"carried={tuple_text(string(name) for name in schedule.carried)},",
     )

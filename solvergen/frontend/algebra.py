@@ -13,6 +13,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    GradientAt,
     Logic,
     Name,
     Number,
@@ -58,6 +59,8 @@ def algebra(expression: Expression, symbols: Mapping[str, Any] | None = None) ->
             return RELATIONS[node.op](*a)
         if isinstance(node, Logic):
             return sympy.And(*a) if node.op == "and" else sympy.Or(*a)
+        if isinstance(node, GradientAt):
+            return sympy.Function("gradient", real=True)(*a)
         if isinstance(node, Reduce):
             # A number of which nothing but its sign is known.
             kind = sympy.Function(node.kind, real=True, nonnegative=node.kind in _NOT_NEGATIVE or None)

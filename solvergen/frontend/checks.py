@@ -12,7 +12,7 @@ from solvergen.frontend.ranges import Range, range_of_hyperparameter, truth
 from solvergen.frontend.scope import Scope
 from solvergen.ir.evaluate import combine, constant, evaluate
 from solvergen.ir.guards import Guard, guard_of
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Reduce, names_in, walk
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, GradientAt, Reduce, names_in, walk
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Spec, Text
@@ -127,7 +127,7 @@ def check_constants(text: Text, expression: Expression, findings: Findings) -> N
             hint = "to guard against zeros write where(x != 0, a/x, 0)"
             findings.at("SG086", "division by zero", node.location, text=text, hint=hint)
             continue
-        if isinstance(node, Reduce):
+        if isinstance(node, (Reduce, GradientAt)):
             continue  # of constants: refused when types are found
         operands = [constant(operand) for operand in node.operands]
         values = [v for v in operands if v is not None]

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 from solvergen.frontend.findings import Findings
 from solvergen.ir.evaluate import MAX_WHOLE, constant
 from solvergen.ir.functions import FUNCTIONS
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Reduce, Round, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    GradientAt,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Round,
+    Unary,
+)
 from solvergen.ir.types import ELEMENT_BOOL, ELEMENT_REAL, SCALAR_BOOL, SCALAR_INT, SCALAR_REAL, Kind, Type
 
 if TYPE_CHECKING:
@@ -68,6 +80,8 @@ class Typer:
             return self._call(node, operands)
         if isinstance(node, Reduce):
             return self._reduce(node, operands)
+        if isinstance(node, GradientAt):
+            return replace(typed, type=ELEMENT_REAL)
         assert isinstance(node, (Unary, Binary))
         sound = [self.number(operand, f"`{node.op}`") for operand in operands]
         if not all(sound):

@@ -10,6 +10,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    GradientAt,
     Logic,
     Name,
     Number,
@@ -141,6 +142,8 @@ class _Printer:
             return self.call(node)
         if isinstance(node, Reduce):
             return self.reduction(node), _ATOM
+        if isinstance(node, GradientAt):
+            return rf"\nabla f\left({self.text(node.at)[0]}\right)", _ATOM
         assert isinstance(node, (Round, Stored))
         return self.text(node.operand)
 

@@ -18,8 +18,19 @@ from solvergen.frontend.findings import Findings
 from solvergen.frontend.order import check_order
 from solvergen.frontend.suggestions import instead_of_function
 from solvergen.frontend.tokens import Token, scan
-from solvergen.ir.functions import FUNCTIONS, RESERVED_FOR_LATER
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Reduce, Unary
+from solvergen.ir.functions import FUNCTIONS, GRADIENT
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    GradientAt,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Unary,
+)
 from solvergen.ir.reductions import ALL, REDUCTIONS
 
 if TYPE_CHECKING:
@@ -137,6 +148,18 @@ def read_equation(text: Text, findings: Findings) -> Equation | None:
     return Equation(target[0].text, expression, text.locate(target[0].start, target[0].end))
 
 
+def is_gradient(text: Text) -> bool:
+    """Is it the statement ``gradient``, which evaluates the gradient anew?"""
+    return text.text.strip() == GRADIENT
+
+
+def gradient_statement(text: Text, number: int) -> Equation:
+    """That statement as what it does: ``grad`` becomes the gradient at ``param``."""
+    start = text.text.index(GRADIENT)
+    place = text.locate(start, start + len(GRADIENT))
+    return Equation("grad", GradientAt(Name("param", location=place), number, location=place), place)
+
+
 def target_of(text: Text) -> str | None:
     """The name left of the ``=``, also of an equation that can't be read."""
     match = _TARGET.match(text.text)
@@ -229,7 +252,14 @@ class _Visitor:
                     "`all` says what a reduction ranges over",
                     "it comes last in a reduction: norm2(grad, all)",
                 )
-            if node.id in FUNCTIONS or node.id in REDUCTIONS or node.id in RESERVED_FOR_LATER:
+            if node.id == GRADIENT:
+                return self.refuse(
+                    node,
+                    "SG056",
+                    "`gradient` is a statement and has no value of its own",
+                    "write `- gradient` as an item of the update; from there on `grad` is the new gradient",
+                )
+            if node.id in FUNCTIONS or node.id in REDUCTIONS:
                 return self.refuse(
                     node,
                     "SG056",
@@ -299,12 +329,12 @@ class _Visitor:
         if name in REDUCTIONS:
             return self.reduction(node, name, location)
         args = tuple(self.visit(arg) for arg in node.args)
-        if name in RESERVED_FOR_LATER:
+        if name == GRADIENT:
             return self.refuse(
                 node.func,
                 "SG054",
-                f"`{name}` is not in the language yet",
-                "this version works on one element at a time",
+                "`gradient` is a statement, not a function",
+                "write `- gradient` as an item of the update; from there on `grad` is the new gradient",
             )
         if name not in FUNCTIONS:
             return self.refuse(node.func, "SG054", f"unknown function '{name}'", instead_of_function(name))

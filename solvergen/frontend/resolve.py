@@ -13,11 +13,17 @@ from solvergen.frontend.conditions import read_when
 from solvergen.frontend.findings import Findings
 from solvergen.frontend.flow import Line, check_dead, check_flow
 from solvergen.frontend.infer import Typer, join, rounded
-from solvergen.frontend.parse import read_equation, read_expression, target_of
+from solvergen.frontend.parse import (
+    gradient_statement,
+    is_gradient,
+    read_equation,
+    read_expression,
+    target_of,
+)
 from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
 from solvergen.frontend.suggestions import instead_of_name, nearest
 from solvergen.ir.guards import Guard, guard_of
-from solvergen.ir.nodes import Expression, Name, names_in
+from solvergen.ir.nodes import Expression, GradientAt, Name, names_in
 from solvergen.ir.program import Assign, Level, Program, Role, Symbol
 from solvergen.ir.types import Type
 from solvergen.spec.model import COPY_OF_PARAM, Text
@@ -150,8 +156,23 @@ class _Analyser:
         return {state.name: self._guard(state.when) for state in self.spec.state}
 
     def _read_statements(self) -> None:
+        evaluations = 0
         for statement in self.spec.update:
             guard = self._guard(statement.when)
+            if is_gradient(statement.equation):
+                if statement.when is not None and not self._is_unclear(statement.when):
+                    self.findings.add(
+                        "SG079",
+                        "the gradient is evaluated whatever the options are",
+                        statement.equation,
+                        0,
+                        len(statement.equation.text),
+                        hint="take `gradient` out of the `when`",
+                    )
+                evaluations += 1
+                evaluated = gradient_statement(statement.equation, evaluations - 1)
+                self.lines.append(Line(statement.equation, evaluated, self.always))
+                continue
             equation = read_equation(statement.equation, self.findings)
             if equation is None:
                 self.opaque.add(target_of(statement.equation) or "")
@@ -242,6 +263,8 @@ class _Analyser:
         value = Typer(line.text, types, self.findings, unknown).visit(line.equation.value)
         place = line.equation.target_location
         problem = problem_with_name(target) if role is Role.TEMPORARY else None
+        if isinstance(value, GradientAt):
+            return value
         if role not in ASSIGNABLE:
             message = f"{target} is {DESCRIPTIONS[role]}; it can't be assigned"
             self.findings.at("SG061", message, place, text=line.text, hint="assign to a name of its own")

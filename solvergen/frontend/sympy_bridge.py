@@ -28,6 +28,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    GradientAt,
     Logic,
     Name,
     Number,
@@ -70,6 +71,8 @@ def to_sympy(expression: Expression) -> Any:
         return _UNKNOWN["not" if expression.op == "not" else "neg"](*operands)
     if isinstance(expression, Compare):
         return RELATIONS[expression.op](*operands, evaluate=False)
+    if isinstance(expression, GradientAt):
+        raise NotExpressible("an evaluation of the gradient is no expression")
     if isinstance(expression, Reduce):
         return _UNKNOWN[expression.kind](*operands, *([sympy.Symbol(ALL)] if expression.over_all else []))
     if isinstance(expression, Call):

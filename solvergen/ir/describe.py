@@ -7,6 +7,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    GradientAt,
     Logic,
     Name,
     Number,
@@ -57,6 +58,8 @@ def _words(e: Expression) -> str | None:
             return _join(_words(e.args[1]), "or", _words(e.args[2]))
         case Call():
             return _join(e.function, *(_words(a) for a in e.args))
+        case GradientAt():
+            return "gradient"
         case Reduce():
             return _join(e.kind, *(_words(a) for a in e.args), *(["all"] if e.over_all else []))
         case Binary():

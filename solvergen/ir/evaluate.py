@@ -8,7 +8,19 @@ import math
 from collections.abc import Mapping
 
 from solvergen.ir.library import BIT_FUNCTIONS, library
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Reduce, Round, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    GradientAt,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Round,
+    Unary,
+)
 
 MAX_WHOLE = 2.0**53
 """Up to here every whole number is a double."""
@@ -101,7 +113,7 @@ def evaluate(expression: Expression, values: Mapping[str, float]) -> float | Non
         return expression.value
     if isinstance(expression, Name):
         return values.get(expression.name)
-    if isinstance(expression, Reduce):
+    if isinstance(expression, (Reduce, GradientAt)):
         return None
     operands = []
     for operand in expression.operands:

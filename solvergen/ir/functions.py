@@ -41,8 +41,8 @@ FUNCTIONS: dict[str, Function] = {
     )
 }
 
-RESERVED_FOR_LATER = ("gradient",)
-"""Names that a coming version of the language uses; refused as names of symbols already."""
+GRADIENT = "gradient"
+"""The statement that evaluates the gradient at the parameters as they are."""
 
 INTERNAL_FUNCTIONS = ("ipow", "pow")
 """What ``**`` becomes: ``ipow`` is binary powering by a whole number, ``pow`` the general power."""

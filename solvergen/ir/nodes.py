@@ -136,6 +136,16 @@ class Reduce(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class GradientAt(Expression):
+    """The gradient, evaluated anew at the parameter ``at``. ``number`` tells evaluations apart: 0, 1, ..."""
+
+    at: Expression
+    number: int
+
+    CHILDREN = ("at",)
+
+
+@dataclass(frozen=True, slots=True)
 class Round(Expression):
     """A float64 scalar meets an element: rounded once to the element's compute type."""
 

@@ -88,6 +88,10 @@ class Schedule:
     stages read, ``values`` what stages compute for later stages and for passes, where each is rounded as
     it is read; ``device_states`` are the scalar states that stages keep, ``shared_states`` those of the
     whole optimizer.
+
+    ``evaluations``: numbers of the passes before which the gradient is evaluated anew (after the stage of
+    that number). ``carried`` are scratch buffers, last among ``buffers``: the parameter as it was, and
+    what passes after an evaluation read of those before it.
     """
 
     name: str
@@ -104,6 +108,8 @@ class Schedule:
     stages: tuple[Stage, ...] = ()
     device_states: tuple[str, ...] = ()
     shared_states: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
+    evaluations: tuple[int, ...] = ()
 
     @property
     def reductions(self) -> tuple[Reduction, ...]:

@@ -31,6 +31,8 @@ def schedule_text(schedule: Schedule) -> str:
             ]
             lines += _statements(stages[number].body)
             lines += [f"  keep  {_result(result)}" for result in stages[number].results]
+        if number in schedule.evaluations:
+            lines += ["", f"the gradient is evaluated anew, before pass {number + 1}"]
         if number < len(schedule.passes):
             lines += _pass_lines(schedule, number)
     return "\n".join(lines) + "\n"

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 
+from solvergen.ir.functions import GRADIENT
 from solvergen.ir.nodes import (
     Binary,
     Call,
     Compare,
     Expression,
+    GradientAt,
     Logic,
     Name,
     Number,
@@ -77,6 +79,8 @@ def _text(node: Expression) -> tuple[str, int]:
     if isinstance(node, Reduce):
         args = [expression_text(arg) for arg in node.args]
         return f"{node.kind}({', '.join([*args, ALL] if node.over_all else args)})", _ATOM
+    if isinstance(node, GradientAt):
+        return f"{GRADIENT}({expression_text(node.at)})", _ATOM
     if isinstance(node, Round):
         return f"round({expression_text(node.operand)})", _ATOM
     assert isinstance(node, Stored)

@@ -198,22 +198,25 @@ def _slice(
             if result.name == statement.target and not (live & result.guard).is_never:
                 there = live & result.guard
                 read_new[result.buffer] = read_new.get(result.buffer, never) | there
-                body.append(
-                    Assign(result.name, Name(result.buffer, type=ELEMENT_REAL), there, "", statement.location)
-                )
+                if result.name != result.buffer:
+                    value = Name(result.buffer, type=ELEMENT_REAL)
+                    body.append(Assign(result.name, value, there, "", statement.location))
                 live = live & ~there
         if live.is_never:
             continue
         for name in names_in(statement.value):
             need(name, live)
         body.append(replace(statement, guard=live))
+    # A scratch buffer is called as the value that it carries: where that is defined here, nothing is read.
+    defined = {statement.target for statement in rule.statements}
+    old = {name: guard for name, guard in needed.items() if name not in defined}
     overwritten = {r.buffer: r.guard for r in earlier}
     for buffer, guard in overwritten.items():
-        if not (needed.get(buffer, never) & guard & rule.allowed).is_never:
+        if not (old.get(buffer, never) & guard & rule.allowed).is_never:
             return None
     loads = []
     for buffer in rule.buffers:
-        guard = needed.get(buffer, never) | read_new.get(buffer, never)
+        guard = old.get(buffer, never) | read_new.get(buffer, never)
         if not guard.is_never:
             loads.append(Load(buffer, guard))
     body.reverse()

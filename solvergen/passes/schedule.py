@@ -7,7 +7,8 @@ from solvergen.ir.nodes import names_in
 from solvergen.ir.program import Assign, Program, Result, Role
 from solvergen.ir.schedule import Column, Schedule, Stage
 from solvergen.ir.verify import verify_schedule
-from solvergen.passes.fusion import Rule, plan
+from solvergen.passes.fusion import Rule
+from solvergen.passes.segments import plan_segments
 from solvergen.passes.split import Split, split
 
 _GIVEN = (Role.HYPERPARAMETER, Role.T, Role.SCALAR_STATE, Role.OPTION)
@@ -27,7 +28,8 @@ def schedule(program: Program) -> Schedule:
         tuple(r for r in program.results if r.buffer in buffers),
         Guard.always(program.options) if program.allowed is None else program.allowed,
     )
-    planned = plan(rule)
+    segmented = plan_segments(rule)
+    planned = segmented.plan
     results = tuple(r for r in program.results if r.buffer in on_device)
     stages = _stages(rule, parts, results, planned.levels)
     scalar_states = {s.name for s in program.with_role(Role.SCALAR_STATE)} - on_device
@@ -35,7 +37,7 @@ def schedule(program: Program) -> Schedule:
         Schedule(
             program.name,
             program.options,
-            buffers,
+            (*buffers, *segmented.carried),
             tuple((s.name, s.guard) for s in program.with_role(*_GIVEN) if s.name not in on_device),
             tuple(parts.host),
             tuple(r for r in program.results if r.buffer in scalar_states),
@@ -47,6 +49,8 @@ def schedule(program: Program) -> Schedule:
             stages,
             parts.device_states,
             shared,
+            segmented.carried,
+            segmented.evaluations,
         )
     )
 

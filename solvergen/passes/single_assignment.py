@@ -62,7 +62,7 @@ class _Worker:
     def assign(self, key: tuple[str, object], statement: Assign) -> None:
         target, role = statement.target, self.roles[statement.target]
         value = rebuild(statement.value, self._renamed)
-        if role.is_buffer:
+        if role.is_buffer and role is not Role.GRAD:
             value = Stored(target, value, type=value.type, location=statement.location)
         pending = self.pending.get(key)
         if pending is None:
@@ -91,7 +91,7 @@ class _Worker:
         return tuple(
             Result(s.name, self.current[s.name], self.changed[s.name])
             for s in self.program.symbols
-            if s.role is not Role.TEMPORARY and s.name in self.changed
+            if s.role not in (Role.TEMPORARY, Role.GRAD) and s.name in self.changed
         )
 
     def _name(self, target: str, role: Role) -> str:

@@ -89,7 +89,7 @@ class HostArrays:
         if checked.dtype.name not in allowed:
             raise ArrayError(
                 f"{what} has dtype {checked.dtype}; for a {param.dtype} parameter it must be "
-                f"{' or '.join(allowed)}: convert it with gradient.astype"
+                f"{' or '.join(allowed)}: convert it with gradient.astype(parameter.dtype)"
             )
         if checked.shape != param.shape:
             raise ArrayError(f"{what} has shape {checked.shape}, the parameter {param.shape}")

@@ -135,7 +135,7 @@ class Definition:
     options: tuple[Option, ...]
     state: tuple[State, ...]
     table: tuple[str, ...]
-    update: Callable[..., tuple[Any, ...]]
+    update: Callable[..., Any]
     scalars: Callable[..., tuple[Any, ...]]
     options_of: Callable[..., dict[str, bool]]
     constraints: Callable[..., str | None]

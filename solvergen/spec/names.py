@@ -28,7 +28,7 @@ FUNCTIONS = ("sqrt", "abs", "sign", "min", "max", "exp", "log", "tanh", "cbrt", 
 REDUCTIONS = ("sum", "mean", "dot", "norm2", "norm1", "max_abs", "count_nonzero", "all")
 """The reductions and what they range over; a test holds this to ``solvergen.ir.reductions``."""
 
-FUNCTIONS_TO_COME = ("gradient",)
+STATEMENTS = ("gradient",)
 INTERNAL_FUNCTIONS = ("ipow", "pow")
 
 PYTHON_KEYWORDS = (
@@ -79,8 +79,8 @@ def problem_with_name(name: str) -> tuple[str, str] | None:
         return "SG021", "it is a function of the language"
     if name in REDUCTIONS:
         return "SG021", "it is a word of the language's reductions"
-    if name in FUNCTIONS_TO_COME:
-        return "SG021", "it will be a function of the language"
+    if name in STATEMENTS:
+        return "SG021", "it is a statement of the language"
     if name in INTERNAL_FUNCTIONS:
         return "SG021", "powers are written a**b, and this is what the compiler calls them"
     if name in PYTHON_KEYWORDS:

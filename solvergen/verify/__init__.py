@@ -20,10 +20,10 @@ See docs/verification.md.
 from __future__ import annotations
 
 from solvergen.errors import AgreementError, ReplayError, VerificationError
+from solvergen.runtime.equations import Equation
 from solvergen.verify.agreement import EXAMPLES, check_agreement, disagreement_on, find_disagreement
 from solvergen.verify.collect import built_from, optimizers_in, select, shipped
 from solvergen.verify.disagreement import Disagreement
-from solvergen.verify.equation import Equation
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
 from solvergen.verify.machines import NAMES as BACKENDS

@@ -119,6 +119,7 @@ class StagedCpuLauncher(cpu.CpuTensors):
         self._kernel = kernel  # keeps the code loaded
         self._workspace = workspace
         self._positions = np.array(plan.positions, np.int32)
+        self._shared = [address_of(row) for row in workspace.shared]
         self._kept = KeptParameters(plan)
         self._step: Step | None = None
         self._tables: tuple[HostArray, ...] = ()
@@ -170,8 +171,8 @@ class StagedCpuLauncher(cpu.CpuTensors):
             self._use(step)
         self._step = step
         stage.total_size, stage.leader = step.total_size, step.leader
-        stage.shared = address_of(workspace.shared_now)
-        stage.shared_new = address_of(workspace.shared_new)
+        present = workspace.present
+        stage.shared, stage.shared_new = self._shared[present], self._shared[1 - present]
 
     def run_stage(self, stage: int) -> None:
         """Run a stage for all tensors, on this thread."""

@@ -11,7 +11,7 @@ from solvergen.errors import BackendUnavailable
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.kernel_interface import update_defines
 from solvergen.runtime.native.compiler import find_compiler
-from solvergen.runtime.native.inspection import assembly, calls, fused, loops
+from solvergen.runtime.native.inspection import Loop, assembly, calls, fused, loops, runs
 from solvergen.runtime.native.processor import processor
 from solvergen.verify.static.findings import Finding
 from solvergen.verify.static.kept import kept
@@ -69,10 +69,16 @@ def examine_native(
 def measure_native(listing: str, text: str) -> NativeMeasured:
     """Look at a compiled kernel: its assembly with line numbers, and its C text."""
     source = Source(text, "kernel.c")
-    found = loops(listing)
-    main = [loop for loop in found if loop.packed and not loop.scalar]
+    functions = runs(listing)
+    # A pass that has nothing to do under these options has no loop; but then another has.
+    of_each = [found for found in (loops(listing, function) for function in functions) if found] or [()]
+    main: list[Loop] = []
     findings = []
-    if not main:
+    for found in of_each:
+        vectorised = [loop for loop in found if loop.packed and not loop.scalar]
+        main += vectorised
+        if vectorised:
+            continue
         best = max(found, key=lambda loop: loop.packed + loop.scalar, default=None)
         message = "the main loop works on one element at a time"
         if best is None:
@@ -85,7 +91,7 @@ def measure_native(listing: str, text: str) -> NativeMeasured:
         message = "rounds a product and a sum once instead of twice"
         where = source.line(operation.source)
         findings.append(Finding("contraction", message, operation.line, operation.text, where))
-    for call in calls(listing):
+    for call in (call for function in functions for call in calls(listing, function)):
         message = "the loop calls a function that isn't the language's own"
         findings.append(Finding("library call", message, call.line, call.text, source.line(call.source)))
     packed = max((loop.packed for loop in main), default=0)

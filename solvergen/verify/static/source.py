@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from solvergen.runtime.equations import equation_above
 from solvergen.runtime.ptx.module import Place
 
-_EQUATION = re.compile(r"^\s*// (.+?) {2,}(\S+:\d+)\s*$")
 _WIDE = re.compile(r"^SG_FUNCTION double (\w+)\(")
 _FLOAT64_ONLY = "#if SG_PARAM == 1"
 
@@ -101,13 +101,4 @@ class Source:
         return frozenset(found)
 
     def _equation(self, number: int) -> str:
-        """The comment above a line, with nothing but its own statement between; empty if there is none."""
-        if not 0 < number <= len(self.lines):
-            return ""
-        for line in reversed(self.lines[:number]):
-            match = _EQUATION.match(line)
-            if match:
-                return f"{match[1]}  ({match[2]})"
-            if not line.strip() or line.startswith(("}", "SG_FUNCTION", "template")):
-                return ""
-        return ""
+        return str(equation_above(self.lines, number) or "")

@@ -563,3 +563,16 @@ def test_a_backend_that_is_named_twice_runs_once(here: Path, capsys: pytest.Capt
 
 def test_unknown_optimizers_get_a_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no optimizer 'nope'; there is 'plain'" in said(capsys, "verify", "nope")[2]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["build", "check", "show", "list", "new", "verify", "bench", "schema", "snapshot show"],
+)
+def test_help_names_values_in_capitals(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, *command.split(), "--help")
+    assert code == 0
+    usage = out.split("Usage: solvergen ", 1)[1].splitlines()[0].removeprefix(command)
+    assert usage == usage.upper()
+    # What an option takes has a name, not only a type of Python's: `--seed NUMBER`, not `--seed <int>`.
+    assert not [line for line in out.splitlines() if line.lstrip().startswith("-") and " <" in line]

@@ -281,6 +281,8 @@ class TestFaults:
         assert change[0] in lines
         fault = fault_of(broken(tmp_path, change), 5)
         assert "executes trap" in str(fault)
+        place = next(line.split()[-1] for line in lines.splitlines() if "// exp_avg = " in line)
+        assert f"equation: exp_avg = beta1*exp_avg + (1 - beta1)*g  ({place})" in str(fault)
 
     def test_an_instruction_whose_result_is_not_known(self, tmp_path: Path) -> None:
         change = ("return __fsqrt_rn(x);", 'asm("sqrt.approx.f32 %0, %0;" : "+f"(x)); return x;')

@@ -6,7 +6,7 @@ import keyword
 
 import pytest
 
-from solvergen.ir import functions, guards
+from solvergen.ir import functions, guards, reductions
 from solvergen.spec import limits, names
 from solvergen.spec.names import (
     class_name_of,
@@ -104,7 +104,8 @@ def test_what_means_something_already(name):
 
 def test_the_language_s_functions_are_those_of_the_ir():
     assert set(names.FUNCTIONS) == set(functions.FUNCTIONS)
-    assert set(names.FUNCTIONS_TO_COME) == set(functions.RESERVED_FOR_LATER)
+    assert set(names.REDUCTIONS) == {*reductions.REDUCTIONS, reductions.ALL}
+    assert names.STATEMENTS == (functions.GRADIENT,)
     assert set(names.INTERNAL_FUNCTIONS) == set(functions.INTERNAL_FUNCTIONS)
     assert limits.MAX_OPTIONS == guards.MAX_OPTIONS
 

@@ -17,6 +17,7 @@ CLASSES = {
     "adadelta": "Adadelta",
     "adagrad": "Adagrad",
     "adam": "Adam",
+    "adam_mini": "AdamMini",
     "adamax": "Adamax",
     "adamw": "AdamW",
     "adan": "Adan",
@@ -30,19 +31,34 @@ CLASSES = {
     "caffe_nesterov": "CaffeNesterov",
     "caffe_rmsprop": "CaffeRMSProp",
     "caffe_sgd": "CaffeSGD",
+    "cautious_adamw": "CautiousAdamW",
+    "dadapt_adamw": "DAdaptAdamW",
     "diffgrad": "DiffGrad",
+    "dog": "DoG",
+    "fromage": "Fromage",
     "ftrl": "FTRL",
+    "grokfast_adamw": "GrokfastAdamW",
+    "lamb": "LAMB",
     "laprop": "LaProp",
+    "lars": "LARS",
+    "ldog": "LDoG",
     "lion": "Lion",
     "madgrad": "MADGRAD",
+    "mars_adamw": "MarsAdamW",
     "nadam": "NAdam",
+    "novograd": "NovoGrad",
+    "optimistic_sgd": "OptimisticSGD",
+    "prodigy": "Prodigy",
     "qhadam": "QHAdam",
     "radam": "RAdam",
     "rmsprop": "RMSprop",
     "rmsprop_tf": "RMSpropTF",
     "rprop": "Rprop",
+    "schedule_free_adamw": "ScheduleFreeAdamW",
+    "schedule_free_sgd": "ScheduleFreeSGD",
     "sgd": "SGD",
     "signsgd": "SignSGD",
+    "stable_adamw": "StableAdamW",
     "yogi": "Yogi",
 }
 
@@ -51,7 +67,7 @@ def defaults(name):
     return {h.name: h.default for h in SPECS[name].hyperparameters}
 
 
-def test_all_thirty_one():
+def test_all_forty_seven():
     assert {name: spec.class_name for name, spec in SPECS.items()} == CLASSES
 
 

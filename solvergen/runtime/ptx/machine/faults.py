@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from solvergen.errors import KernelFault
+from solvergen.runtime.equations import Equation, equation_above
 from solvergen.runtime.ptx.module import Instruction, Place
-
-_SPEC_LINE = re.compile(r"^\s*//\s*(.+?)\s*$")
-_BETWEEN = re.compile(r"^\s*(#.*)?$")
 
 
 class Violation(Exception):
@@ -99,24 +96,15 @@ def fault(
 
 
 def source_lines(place: Place, source: str) -> list[str]:
-    """The lines of CUDA that an instruction comes from, and the equation above them if there is one."""
+    """The lines of CUDA that an instruction comes from, and the equation that one is part of, if there is."""
     text = source.splitlines()
     found: list[str] = []
-    equation = ""
+    equation: Equation | None = None
     for number in (place.source, *place.calls):
         if not number:
             continue
         quoted = text[number - 1].strip() if number <= len(text) else ""
         what = "called at line" if found else "CUDA line"
         found.append(f"{what} {number}" + (f": {quoted}" if quoted else ""))
-        equation = equation or _comment_above(text, number)
+        equation = equation or equation_above(text, number)
     return [*found, f"equation: {equation}"] if equation else found
-
-
-def _comment_above(text: list[str], number: int) -> str:
-    """The ``//`` comment right above a line, preprocessor lines aside: there kernels quote their spec."""
-    above = number - 2
-    while 0 <= above < len(text) and _BETWEEN.match(text[above]):
-        above -= 1
-    match = _SPEC_LINE.match(text[above]) if 0 <= above < len(text) else None
-    return match.group(1) if match else ""

@@ -45,6 +45,19 @@ def test_no_loop() -> None:
     assert finding.check == "not vectorised"
 
 
+def test_each_pass_is_looked_at() -> None:
+    two = KERNEL.replace("sg_run", "sg_run_0").replace("sg_kernel", "sg_pass_0")
+    idle = "static __attribute__((noinline)) void sg_run_2(float *x, long n) { (void)x, (void)n; }\n"
+    second = KERNEL.replace("sg_run", "sg_run_1").replace("sg_kernel", "sg_pass_1")
+    assert measured(two + second + idle).findings == ()
+    (finding,) = measured(two + second.replace("x[i] = x[i]", "x[i + 1] = x[i]") + idle).findings
+    assert finding.check == "not vectorised"
+    (finding,) = measured(two.replace("x[i] = x[i]", "x[i + 1] = x[i]") + second).findings
+    assert finding.check == "not vectorised"
+    calling = "float unknown(float);\n" + two + second.replace("+ 1.0f", "+ unknown(y[i])")
+    assert "library call" in {finding.check for finding in measured(calling).findings}
+
+
 def test_contraction() -> None:
     text = KERNEL.replace("x[i] * y[i] + 1.0f", "__builtin_fmaf(x[i], y[i], 1.0f)")
     findings = measured(text).findings

@@ -1,8 +1,8 @@
-"""Which equation of the spec a buffer's value comes from.
+"""Which equation of the spec stands behind a line of a kernel, or behind a buffer's value.
 
-Read from the text of the generated reference, ``reference.py``: it has a line for every equation, each with
-its place in the spec behind it, and the equations themselves in its docstring, in the same order. It is
-parsed, not run.
+Generated texts say so themselves. A kernel has each equation in a comment above the lines that compute it.
+The reference, ``reference.py``, has a line for every equation, each with its place in the spec behind it, and
+the equations themselves in its docstring, in the same order. It is parsed, not run.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from solvergen.runtime.definition import Definition
 
+_QUOTED = re.compile(r"^\s*// (.+?) {2,}(\S+:\d+)\s*$")
 _PLACE = re.compile(r"  # (\S.*:\d+)$")
 _WHEN = re.compile(r"^when [^:]*: ")
 
@@ -40,6 +41,22 @@ class _Assignment:
     equation: Equation
 
 
+def equation_above(lines: Sequence[str], number: int) -> Equation | None:
+    """The equation that line ``number`` (from 1) of a kernel is part of: the nearest that is quoted above it.
+
+    None if nothing but other code of its function is, or a blank line, with which equations end.
+    """
+    if not 0 < number <= len(lines):
+        return None
+    for line in reversed(lines[:number]):
+        match = _QUOTED.match(line)
+        if match:
+            return Equation(match[1], match[2])
+        if not line.strip() or line.startswith(("}", "SG_FUNCTION", "template")):
+            return None
+    return None
+
+
 def equation_of(definition: Definition, buffer: str, options: Mapping[str, bool]) -> Equation | None:
     """The last equation that assigns ``buffer`` ("param" or a state) under ``options``.
 
@@ -51,6 +68,14 @@ def equation_of(definition: Definition, buffer: str, options: Mapping[str, bool]
         if assignment.target == buffer and all(h in (None, w) for h, w in zip(held, wanted, strict=True)):
             return assignment.equation
     return None
+
+
+def program_order(definition: Definition) -> dict[str, int]:
+    """The place in the program of the last equation of each name that is assigned, whatever the options.
+
+    Empty if the package has no reference that can be read.
+    """
+    return {assignment.target: place for place, assignment in enumerate(_assignments(definition))}
 
 
 @lru_cache(maxsize=64)
@@ -86,7 +111,12 @@ def _walk(
         if isinstance(node, ast.If):
             yield from _walk(node.body, (*guards, (node.test, True)))
             yield from _walk(node.orelse, (*guards, (node.test, False)))
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            # Reductions over all tensors are yielded on lines of their own, before their equation.
+            and not isinstance(node.value, ast.Yield)
+        ):
             yield node, node.targets[0].id, guards
 
 

@@ -1,4 +1,4 @@
-"""A buffer's value is traced to the equation of the spec that it comes from."""
+"""A buffer's value, and a line of a kernel, are traced to the equation of the spec that they come from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from solvergen.runtime.equations import equation_above, equation_of, program_order
 from solvergen.verify import built_from, shipped
-from solvergen.verify.equation import equation_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -73,8 +73,15 @@ def test_every_buffer_of_every_shipped_optimizer_has_one() -> None:
     for cls in shipped().values():
         definition = cls.definition
         options = {option.name: bool(option.default) for option in definition.options}
+        assigned = program_order(definition)
+        # Some only keep what they begin with, as the starting point.
+        kept = [state.name for state in definition.state if state.name not in assigned]
+        assert set(kept) <= {"p0", "x0"}
         for buffer in ("param", *definition.active_state(**options)):
             found = equation_of(definition, buffer, options)
+            if buffer in kept:
+                assert found is None
+                continue
             assert found is not None
             assert found.text.startswith(f"{buffer} = ")
             path, _, line = found.place.rpartition(":")
@@ -98,3 +105,35 @@ def test_a_reference_of_another_hand(tmp_path: Path) -> None:
     found = equation_of(definition, "param", {})
     assert found is not None
     assert (found.text, found.place) == ("param = param - 1", "a.yaml:3")
+
+
+@pytest.mark.parametrize("file", ["kernel.cu", "kernel.c"])
+@pytest.mark.parametrize(
+    ("code", "target"),
+    [
+        ("const sg_real g = -grad;", "g"),
+        ("const sg_real g = grad;", "g"),  # after an #else
+        ("const sg_real exp_avg_new = ", "exp_avg"),
+        ("const sg_real denom = ", "denom"),  # after another statement of its own
+        ("// denom = ", "denom"),
+        ("_round_param(param - ", "param"),
+        ("#define SG_SCALARS", None),
+        ("exp_avg_new);", None),  # stored behind the last equation
+        ("exp_avg_new;", None),
+    ],
+)
+def test_the_equation_that_a_line_is_part_of(file: str, code: str, target: str | None) -> None:
+    definition = shipped()["adam"].definition
+    lines = Path(definition.folder, file).read_text().splitlines()
+    for number in [number for number, line in enumerate(lines, start=1) if code in line]:
+        found = equation_above(lines, number)
+        assert (found and found.text.split(" = ")[0]) == target
+        if found is not None:
+            path, _, line = found.place.rpartition(":")
+            assert found.text in (ROOT / path).read_text().splitlines()[int(line) - 1]
+
+
+def test_lines_that_there_are_not() -> None:
+    lines = ["// x = y  a.yaml:1", "x = y;"]
+    assert str(equation_above(lines, 2)) == "x = y  (a.yaml:1)"
+    assert [equation_above(lines, number) for number in (-1, 0, 3)] == [None] * 3
