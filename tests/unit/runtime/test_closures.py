@@ -106,9 +106,7 @@ def plain(problem):
     taking_part = [k for k, g in problem.gradients.items() if g is not None]
 
     def gradients(values):
-        return {
-            k: wide(slope(values[k].astype(dtypes[k]), problem.gradients[k].dtype)) for k in taking_part
-        }
+        return {k: wide(slope(values[k].astype(dtypes[k]), problem.gradients[k].dtype)) for k in taking_part}
 
     return dtypes, taking_part, {k: wide(problem.params[k]) for k in taking_part}, gradients
 
@@ -241,7 +239,11 @@ def everything(opt, params):
     found = [*params.values()]
     memory = opt.state_dict()
     for tensor in memory["tensors"].values():
-        found += [np.array(tensor["t"]), *tensor["arrays"].values(), *map(np.array, tensor["scalars"].values())]
+        found += [
+            np.array(tensor["t"]),
+            *tensor["arrays"].values(),
+            *map(np.array, tensor["scalars"].values()),
+        ]
     return [np.array(a) for a in (*found, *memory.get("shared", {}).values())]
 
 
@@ -460,7 +462,9 @@ def test_what_its_function_raises_leaves_such_a_rule_as_it_was():
 def test_a_rule_with_evaluations_takes_no_gradients(given):
     param = np.ones(3, F)
     opt = Heun([param])
-    with pytest.raises(OptimizerError, match=r"Heun evaluates the gradient several times.*\(loss, gradients\)"):
+    with pytest.raises(
+        OptimizerError, match=r"Heun evaluates the gradient several times.*\(loss, gradients\)"
+    ):
         opt.step(given)
     assert param.tolist() == [1, 1, 1]
     assert opt.t == 0
