@@ -272,7 +272,8 @@ def examples(
     tensors, types = draw(_tensors(limits, states, pairs, manner))
     example = Example(groups, tensors, (Step((), 0, tuple(current)),), start=start)
     # The rule is followed on the way, so that gradients can oppose what stands beside them by then.
-    whole = whole_of(definition, example)
+    with np.errstate(all="ignore"):
+        whole = whole_of(definition, example)
     if whole.shared and _one_in(draw, 3):
         example = replace(example, shared={name: draw(_SCALAR_STATES) for name in whole.shared})
         whole.shared.update(example.shared)
