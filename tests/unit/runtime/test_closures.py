@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 import signal
 import threading
+from dataclasses import replace
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -587,8 +590,6 @@ def test_in_another_thread(kernels, backend):
 
 
 def test_references_that_ask_for_something_else():
-    from dataclasses import replace
-
     from solvergen.runtime.reference_math import gradient, over_all
 
     def with_update(update):
@@ -607,3 +608,42 @@ def test_references_that_ask_for_something_else():
         with pytest.raises(CompilerBug, match=match):
             with_update(update)(params).step(lambda: (0, [np.ones(2, F), np.ones(3, F)]))
         assert params[0].tolist() == [1, 1]
+
+
+class HostMemory:
+    """What puts parameters back on a GPU, for addresses of the host."""
+
+    def copy(self, address, source, nbytes):
+        ctypes.memmove(address, source, nbytes)
+
+    def upload(self, address, source):
+        ctypes.memmove(address, source.ctypes.data, source.nbytes)
+
+    def download(self, target, address):
+        ctypes.memmove(target.ctypes.data, address, target.nbytes)
+
+    def synchronize(self):
+        pass
+
+
+@pytest.mark.parametrize("backend", ["ptx"], indirect=True)
+def test_what_puts_back_on_a_gpu(kernels, backend, monkeypatch):
+    from solvergen.runtime.backends.ptx import PtxStagedLauncher
+    from solvergen.runtime.cuda.staged import StagedCudaLauncher
+
+    called = []
+
+    def put_back(launcher):
+        starter, launcher._starter = launcher._starter, SimpleNamespace(device=HostMemory())
+        StagedCudaLauncher.put_back(launcher)
+        launcher._starter = starter
+        called.append(launcher.plan.param_dtype)
+
+    monkeypatch.setattr(PtxStagedLauncher, "put_back", put_back)
+    params = made(names="acdef")
+    opt = kernels[Heun](params, backend=backend)
+    problem = Problem(params)
+    problem.hooks[2] = raising(Trouble())
+    expect_undone(opt, problem, Trouble, at_evaluation=2)
+    assert any((problem.seen[1][k] != problem.seen[0][k]).any() for k in params)
+    assert sorted(called) == ["bfloat16", "float16", "float32", "float64"]
