@@ -62,7 +62,7 @@ def traffic_of(definition: Definition, options: Mapping[str, bool], param: str, 
     """What an update with these options and types must move for each element."""
     compute = STORAGE_TYPES[STORAGE_TYPES[param].compute].itemsize
     itemsizes = {"param": STORAGE_TYPES[param].itemsize, "grad": STORAGE_TYPES[grad].itemsize}
-    itemsizes |= dict.fromkeys(definition.array_states, compute)
+    itemsizes |= dict.fromkeys((*definition.array_states, *definition.carried), compute)
     return Traffic(
         itemsizes,
         Counter(definition.buffers_read(**options)),
@@ -72,7 +72,7 @@ def traffic_of(definition: Definition, options: Mapping[str, bool], param: str, 
 
 def _may_stay(definition: Definition, text: str) -> frozenset[str]:
     """Buffers that the CUDA text selects as they were loaded, under some condition (adopt's first update)."""
-    buffers = ("param", *definition.array_states)
+    buffers = ("param", *definition.array_states, *definition.carried)
     return frozenset(name for name in buffers if re.search(rf"\? {name} :|: {name}[;)]", text))
 
 
