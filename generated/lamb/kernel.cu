@@ -544,7 +544,19 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #if SG_OPTION_adapt
         sg_x.sg_1_0[sg_k] = step_next;
 #endif
+#if SG_OPTION_adapt
+        sg_lanes_exp_avg[sg_k] = exp_avg_new;
+#endif
+#if SG_OPTION_adapt
+        sg_lanes_exp_avg_sq[sg_k] = exp_avg_sq_new;
+#endif
     }
+#if SG_OPTION_adapt
+    sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
+#endif
+#if SG_OPTION_adapt
+    sg_store(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
+#endif
 }
 
 /* Whether every buffer of the chunk begins at a 128-bit word. */
@@ -717,26 +729,38 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     sg_real sg_lanes_exp_avg[sg_n];
     sg_real sg_lanes_exp_avg_sq[sg_n];
     sg_load(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if !SG_OPTION_adapt
     sg_load(sg_at.sg_grad_at + sg_first, sg_lanes_grad);
+#endif
     sg_load(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
     sg_load(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
 #pragma unroll
     for (int sg_k = 0; sg_k < sg_n; ++sg_k) {
         const sg_real param = sg_lanes_param[sg_k];
+#if !SG_OPTION_adapt
         const sg_real grad = sg_lanes_grad[sg_k];
+#endif
         const sg_real exp_avg = sg_lanes_exp_avg[sg_k];
         const sg_real exp_avg_sq = sg_lanes_exp_avg_sq[sg_k];
 
         // g = grad/excess      specs/lamb.yaml:68
-#if SG_OPTION_clip_grad_norm
+#if SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad / excess;
-#else
+#elif !SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad;
 #endif
         // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/lamb.yaml:69
+#if !SG_OPTION_adapt
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g_next;
+#else
+        const sg_real exp_avg_new = exp_avg;
+#endif
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/lamb.yaml:70
+#if !SG_OPTION_adapt
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (g_next * g_next);
+#else
+        const sg_real exp_avg_sq_new = exp_avg_sq;
+#endif
         // step = exp_avg/correction1/(sqrt(exp_avg_sq)/sqrt(correction2) + eps)      specs/lamb.yaml:73
         const sg_real step = exp_avg_new / correction1 / (sg_sqrt(exp_avg_sq_new) / sqrt_correction2 + eps);
         // step = step + weight_decay*param      specs/lamb.yaml:74
@@ -751,12 +775,20 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
         const sg_real param_new = sg_round_param(param - lr * step_next_2);
 
         sg_lanes_param[sg_k] = param_new;
+#if !SG_OPTION_adapt
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
+#endif
+#if !SG_OPTION_adapt
         sg_lanes_exp_avg_sq[sg_k] = exp_avg_sq_new;
+#endif
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if !SG_OPTION_adapt
     sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
+#endif
+#if !SG_OPTION_adapt
     sg_store(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
+#endif
 }
 
 /* Elements of a chunk before the first that begins a 128-bit word in every buffer; sg_count if there is none,

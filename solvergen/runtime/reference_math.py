@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from solvergen.runtime import scalars
+from solvergen.runtime.closures import gradient
 from solvergen.runtime.reductions import (
     count_nonzero,
     dot,
@@ -38,6 +39,7 @@ __all__ = [
     "dot",
     "floor",
     "floor_divide",
+    "gradient",
     "max_abs",
     "maximum",
     "mean",
@@ -48,6 +50,7 @@ __all__ = [
     "power",
     "remainder",
     "sign",
+    "spread",
     "sqrt",
     "sum_of",
     "where",
@@ -68,6 +71,11 @@ def _is_scalar(value: Value) -> bool:
 def _like(element: Value, value: Value) -> Value:
     """``value`` as an element of the type that ``element`` has."""
     return element.dtype.type(value) if _is_scalar(value) else value
+
+
+def spread(x: Value, like: Value) -> Value:
+    """``x`` as many times as ``like`` has elements, where it is one number for all of them."""
+    return np.broadcast_to(x, np.shape(like))
 
 
 def sqrt(x: Value) -> Value:
