@@ -1,5 +1,5 @@
-"""Three rules that evaluate the gradient within a step, as ``solvergen build`` would write them: host programs,
-references, and kernels rendered from the templates by ``with_kernels``.
+"""Three rules that evaluate the gradient within a step, as ``solvergen build`` would write them: host
+programs, references, and kernels rendered from the templates by ``with_kernels``.
 
 ``Heun``: the mean of the gradients here and a step ahead.
 ``Ahead``: momentum, its gradient taken ahead; states of every shape, all stored at the end.
@@ -16,7 +16,7 @@ from typing import Any
 from solvergen.emit.render import render
 from solvergen.runtime.definition import Definition, Hyperparameter, Option, Pass, State
 from solvergen.runtime.reference_math import divide as divide_any
-from solvergen.runtime.reference_math import gradient, max_abs, maximum, norm2, over_all
+from solvergen.runtime.reference_math import gradient, maximum, norm2, over_all
 from solvergen.runtime.scalars import divide
 from tests.support.handwritten.staged import Handwritten, defined
 
@@ -95,15 +95,11 @@ class Ahead(Handwritten):
         active_state=lambda *, ahead: ("m", "v", "w", "d"),
         initial_state=lambda **settings: {"m": 0.0, "v": 0.0, "w": 1.0, "d": 0.0},
         buffers_read=lambda *, ahead: (
-            "param",
+            *("param", "grad", "m"),
             "grad",
-            *(["m"] * ahead),
-            "grad",
-            "grad",
-            "m",
-            "param_before",
+            *("grad", "m", "param_before", "grad_before"),
         ),
-        buffers_written=lambda *, ahead: ("param_before", "grad_before", *(["param"] * ahead), "param", "m"),
+        buffers_written=lambda *, ahead: ("param_before", "grad_before", "param", "param", "m"),
         device_states=("v",),
         wide=("lr", "beta"),
         n_values=1,
@@ -146,15 +142,11 @@ class TwiceSAM(Handwritten):
         active_state=lambda: (),
         initial_state=lambda **settings: {},
         buffers_read=lambda: (
-            "param",
+            *("param", "grad"),
+            *("param", "grad"),
             "grad",
-            "param",
-            "grad",
-            "grad",
-            "param",
-            "grad",
-            "grad",
-            "param_before",
+            *("param", "grad"),
+            *("grad", "param_before"),
         ),
         buffers_written=lambda: ("param_before", "param", "param", "param"),
         wide=("rho",),
