@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from solvergen.errors import Diagnostic, Location
-from solvergen.spec.made import whole_number, relocated, scalar_at, with_update
+from solvergen.spec.made import relocated, scalar_at, whole_number, with_update
 from solvergen.spec.names import PREDECLARED
 from solvergen.spec.source import Source
 from solvergen.spec.suggest import instead_of_key

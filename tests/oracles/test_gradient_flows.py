@@ -11,18 +11,12 @@ import pytest
 from solvergen.spec.source import Source
 from solvergen.spec.tableau import read_tableau
 from solvergen.spec.tree import Mapping, parse_tree
-from tests.support.packages import built_package
-from tests.support.shipped import HOST_BACKENDS
+from tests.support.shipped import CLASSES, HOST_BACKENDS
 
 BACKENDS = HOST_BACKENDS[:2]
 """The third, an interpreter, takes its time; it says the same bits elsewhere."""
 
-FOLDER = Path(__file__).parents[1] / "support" / "flows"
-
-
-@pytest.fixture(scope="module")
-def flows(tmp_path_factory):
-    return built_package([FOLDER], tmp_path_factory.mktemp("flows") / "built_flows")
+FOLDER = Path(__file__).parents[2] / "specs"
 
 
 START = {"a": np.array([1.0, -2.0, 0.5]), "b": np.array([[0.25, -1.5]])}
@@ -76,25 +70,25 @@ def distance(found, expected):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("flow", FLOWS)
-@pytest.mark.parametrize(("name", "order", "steps"), [("Heun", 2, 64), ("RK23", 3, 32), ("RK45", 5, 8)])
-def test_the_error_falls_with_the_order(flows, name, order, steps, flow, backend):
+@pytest.mark.parametrize(("name", "order", "steps"), [("heun", 2, 64), ("rk23", 3, 32), ("rk45", 5, 8)])
+def test_the_error_falls_with_the_order(name, order, steps, flow, backend):
     gradient, expected = FLOWS[flow]()
     coarse, fine = (
-        distance(stepped(getattr(flows, name), gradient, n, backend)[1], expected) for n in (steps, 2 * steps)
+        distance(stepped(CLASSES[name], gradient, n, backend)[1], expected) for n in (steps, 2 * steps)
     )
     assert fine > 1e-13  # far from where rounding decides
     assert order - 0.35 < np.log2(coarse / fine) < order + 0.6
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(("name", "order"), [("RK23", 2), ("RK45", 4)])
-def test_the_estimate_is_of_the_method_of_lower_order(flows, name, order, backend):
+@pytest.mark.parametrize(("name", "order"), [("rk23", 2), ("rk45", 4)])
+def test_the_estimate_is_of_the_method_of_lower_order(name, order, backend):
     """Of one step from the same point it falls as that method's error does, a power more than its order."""
     gradient, _ = quartic()
     errors = []
     for lr in (0.04, 0.02):
         found = params()
-        optimizer = getattr(flows, name)(found, lr=lr, backend=backend)
+        optimizer = CLASSES[name](found, lr=lr, backend=backend)
         optimizer.step(evaluating(gradient, found))
         errors.append(float(optimizer.shared["error"]))
     assert errors[1] > 1e-13
@@ -103,10 +97,10 @@ def test_the_estimate_is_of_the_method_of_lower_order(flows, name, order, backen
 
 @pytest.mark.parametrize("backend", HOST_BACKENDS)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_heun_in_the_form_that_one_writes(flows, dtype, backend):
+def test_heun_in_the_form_that_one_writes(dtype, backend):
     """p1 = p - lr*g(p), p' = p - lr/2*(g(p) + g(p1)), to the bit."""
     found, expected = params(dtype), params(dtype)
-    optimizer = flows.Heun(found, lr=0.3, backend=backend)
+    optimizer = CLASSES["heun"](found, lr=0.3, backend=backend)
     lr, half = np.dtype(dtype).type(0.3), np.dtype(dtype).type(0.3 / 2)
 
     def gradient(x):
@@ -121,9 +115,9 @@ def test_heun_in_the_form_that_one_writes(flows, dtype, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_step_that_is_not_taken_leaves_everything_as_it_was(flows, backend):
+def test_a_step_that_is_not_taken_leaves_everything_as_it_was(backend):
     found = params()
-    optimizer = flows.RK45Adaptive(found, lr=4.0, tolerance=1e-6, backend=backend)
+    optimizer = CLASSES["rk45_adaptive"](found, lr=4.0, tolerance=1e-6, backend=backend)
     gradient, _ = quartic()
     taken = []
     for _ in range(40):
@@ -140,10 +134,10 @@ def test_a_step_that_is_not_taken_leaves_everything_as_it_was(flows, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_length_of_steps_follows_the_tolerance(flows, backend):
+def test_the_length_of_steps_follows_the_tolerance(backend):
     """The flow of x**4/16 slows down, so that steps grow; the sum of the tolerances bounds the error."""
     found = params()
-    optimizer = flows.RK45Adaptive(found, lr=0.01, tolerance=1e-7, backend=backend)
+    optimizer = CLASSES["rk45_adaptive"](found, lr=0.01, tolerance=1e-7, backend=backend)
     gradient, _ = quartic()
     time, lengths, allowed = 0.0, [], 0.0
     while time < 20:
@@ -158,9 +152,9 @@ def test_the_length_of_steps_follows_the_tolerance(flows, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_slopes_that_are_no_numbers_are_not_followed(flows, backend):
+def test_slopes_that_are_no_numbers_are_not_followed(backend):
     found = params()
-    optimizer = flows.RK45Adaptive(found, backend=backend)
+    optimizer = CLASSES["rk45_adaptive"](found, backend=backend)
     before = {name: x.copy() for name, x in found.items()}
     optimizer.step(lambda: (None, {n: x * np.nan for n, x in found.items()}))
     assert all((found[name] == x).all() for name, x in before.items())
