@@ -78,8 +78,9 @@ def check(paths: Paths) -> Checked:
             spec, found = examine(file)
             findings += found
             if spec is not None:
-                seen.append((spec, analyse(spec)))
-                findings += seen[-1][1].diagnostics
+                analysis = analyse(spec)
+                seen.append((analysis.spec, analysis))
+                findings += analysis.diagnostics
     findings += check_folder(spec for spec, _ in seen)
     seen.sort(key=lambda pair: pair[0].name)
     return Checked(tuple(spec for spec, _ in seen), tuple(analysis for _, analysis in seen), tuple(findings))
@@ -102,7 +103,7 @@ def compile_spec(spec: Spec) -> Unit:
     analysis = analyse(spec)
     if any(d.severity == "error" for d in analysis.diagnostics):
         raise SpecError(analysis.diagnostics)
-    return _compile(spec, analysis)
+    return _compile(analysis.spec, analysis)
 
 
 def _compile(spec: Spec, analysis: Analysis) -> Unit:

@@ -22,6 +22,7 @@ from solvergen.frontend.parse import (
 )
 from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
 from solvergen.frontend.suggestions import instead_of_name, nearest
+from solvergen.frontend.transforms import transformed
 from solvergen.ir.guards import Guard, guard_of
 from solvergen.ir.nodes import Expression, GradientAt, Name, names_in
 from solvergen.ir.program import Assign, Level, Program, Role, Symbol
@@ -40,10 +41,14 @@ class Analysis:
     parsed: Program | None
     typed: Program | None
     diagnostics: tuple[Diagnostic, ...]
+    spec: Spec
 
 
 def analyse(spec: Spec) -> Analysis:
-    """Read, type and check ``spec``; nothing is raised."""
+    """Read, type and check ``spec``, with its transforms applied; nothing is raised."""
+    spec, found = transformed(spec)
+    if found:
+        return Analysis(None, None, tuple(found), spec)
     return _Analyser(spec).run()
 
 
@@ -123,7 +128,7 @@ class _Analyser:
         values = self._type_statements(scope, temporaries)
         self._check(scope, declarations)
         if self.findings.has_errors:
-            return Analysis(None, None, self.findings.all())
+            return Analysis(None, None, self.findings.all(), self.spec)
         allowed = checks.allowed_settings(
             self.options, [(that, when) for _, that, when in declarations.constraints]
         )
@@ -132,7 +137,7 @@ class _Analyser:
         symbols = tuple(replace(s, type=s.type or temporaries[s.name]) for s in parsed.symbols)
         typed = replace(parsed, level=Level.TYPED, symbols=symbols, statements=statements)
         untyped = tuple(replace(s, type=None) for s in parsed.symbols)
-        return Analysis(replace(parsed, symbols=untyped), typed, self.findings.all())
+        return Analysis(replace(parsed, symbols=untyped), typed, self.findings.all(), self.spec)
 
     def _guard(self, text: Text | None) -> Guard:
         """The guard of a ``when``; where it can't be read (which is reported), as if there were none."""

@@ -70,6 +70,7 @@ def build_spec(document: SpecDocument, tree: Mapping, source: Source) -> Spec:
     )
     update = tuple(statement for node in _items(tree.get("update")) for statement in _statements(node))
     references = (*((document.reference,) if document.reference else ()), *document.references)
+    base = tree.get("extends") or tree.get("of")
     return Spec(
         name=document.name,
         class_name=document.class_name or class_name_of(document.name),
@@ -87,7 +88,9 @@ def build_spec(document: SpecDocument, tree: Mapping, source: Source) -> Spec:
         path=source.path,
         source=source,
         location=_text(tree.get("name")).location,
-        base=document.extends or "",
+        base=document.extends or document.of or "",
+        base_location=base.location if base is not None else None,
+        transforms=tuple(_text(node) for node in _items(tree.get("transform"))),
     )
 
 

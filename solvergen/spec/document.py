@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, WithJsonSchema
 
 from solvergen.spec.limits import (
+    MAX_BASES,
     MAX_CONSTRAINTS,
     MAX_HYPERPARAMETERS,
     MAX_NAME,
@@ -209,6 +210,15 @@ class SpecDocument(_Document):
         default=None,
         description="Name of the spec that this one is derived from: one beside it, or one that comes "
         "with solvergen.",
+    )
+    of: Annotated[str, _schema_name(SPEC_NAME_PATTERN)] | None = Field(
+        default=None, description="Name of the spec that is transformed, found as under 'extends'."
+    )
+    transform: list[Line] | None = Field(
+        default=None,
+        description="What is applied to the equations of that spec, one after the other: cautious, lookahead ...",
+        min_length=1,
+        max_length=MAX_BASES,
     )
     summary: Line = Field(description="What it is, in one sentence.")
     description: Line | None = Field(default=None, description="More about it, in paragraphs.")

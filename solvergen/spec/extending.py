@@ -35,19 +35,20 @@ class _Equation:
         return [*self.before, *([self.item] if self.instead is None else self.instead), *self.after]
 
 
-def extended(tree: Mapping, base: Mapping, source: Source) -> tuple[Mapping, bool, list[Diagnostic]]:
+def extended(tree: Mapping, base: Mapping, source: Source, key: str) -> tuple[Mapping, bool, list[Diagnostic]]:
     """``tree`` with all that it has of ``base``, whether that is whole, and what is wrong.
 
-    ``base`` is a spec without errors, written out. What comes from it stands where ``tree`` names it.
+    ``base`` is a spec without errors, written out. What comes from it stands where ``tree`` names it, at ``key``.
     """
-    return _Extension(tree, base, source).whole()
+    return _Extension(tree, base, source, key).whole()
 
 
 class _Extension:
-    def __init__(self, tree: Mapping, base: Mapping, source: Source) -> None:
+    def __init__(self, tree: Mapping, base: Mapping, source: Source, key: str) -> None:
         self.tree = tree
         self.source = source
-        named = tree.get("extends")
+        self.key = key
+        named = tree.get(key)
         assert isinstance(named, Scalar)
         self.name = named.text.text
         self.place = named.location
@@ -72,7 +73,7 @@ class _Extension:
         result = Mapping(sections, self.tree.location)
         equations = self.equations() if "update" not in sections else []
         if "update" not in sections:
-            key = self.tree.key("extends")
+            key = self.tree.key(self.key)
             assert key is not None
             result = with_update(result, key, [item for e in equations for item in e.items])
         self.check_removed(result, equations)

@@ -6,7 +6,8 @@ follows from.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import combinations
 
 from solvergen.errors import Diagnostic
 from solvergen.spec.extending import extended
@@ -23,18 +24,32 @@ Expanded = tuple[Mapping, bool, list[Diagnostic]]
 """The tree with its update written out, whether it is whole, and what is wrong with a form."""
 
 
+FORMS = ("update", "change", "extends", "of", "tableau")
+TOGETHER = (("update", "extends"), ("change", "extends"))
+"""Of what says how the parameter is updated, the pairs that may stand together."""
+
+_HINTS = {
+    ("update", "tableau"): "a tableau stands for the equations; keep one",
+    ("update", "change"): "equations of the base are changed, or replaced by those under 'update'",
+    ("extends", "tableau"): "a tableau is no change of another spec's equations",
+}
+_NEEDED = {
+    "change": ("extends", "the spec whose equations are changed"),
+    "transform": ("of", "the spec that is transformed"),
+    "of": ("transform", "what is applied to that spec"),
+}
+
+
 def expand(tree: Mapping, source: Source, bases: Bases) -> Expanded:
     """``tree`` written out, whatever form it has."""
-    found = _clashes(tree, source)
-    if found:
-        return tree, "change" not in tree.by_key, found
-    found = _alone(tree, source)
+    found = [*_clashes(tree, source), *_lacking(tree, source)][:1]
     if found:
         return _nothing(tree, found)
     if "tableau" in tree.by_key:
         return _by_tableau(tree, source)
-    if "extends" in tree.by_key:
-        return _by_base(tree, source, bases)
+    for key in ("extends", "of"):
+        if key in tree.by_key:
+            return _by_base(tree, source, bases, key)
     return tree, True, []
 
 
@@ -44,53 +59,38 @@ def _by_tableau(tree: Mapping, source: Source) -> Expanded:
     return _nothing(tree, found) if tableau is None else (with_slopes(tree, key, tableau), True, found)
 
 
-def _by_base(tree: Mapping, source: Source, bases: Bases) -> Expanded:
-    node = tree.get("extends")
+def _by_base(tree: Mapping, source: Source, bases: Bases, key: str) -> Expanded:
+    node = tree.get(key)
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
         return _nothing(tree, [])
     base, found = bases(node)
-    return _nothing(tree, found) if base is None else extended(tree, base, source)
+    return _nothing(tree, found) if base is None else extended(tree, base, source, key)
 
 
 def _nothing(tree: Mapping, found: list[Diagnostic]) -> Expanded:
     """A spec of which it isn't known what its equations would be."""
     if "update" in tree.by_key:
         return tree, False, found
-    key = next((tree.by_key[k][0] for k in ("tableau", "extends", "change") if k in tree.by_key), None)
-    assert key is not None
+    key = next(tree.by_key[k][0] for k in (*FORMS, *_NEEDED) if k in tree.by_key)
     nothing = scalar_at("param = param", key.location, key.text.source)
     return with_update(tree, key, [nothing]), False, found
 
 
-def _clashes(tree: Mapping, source: Source) -> list[Diagnostic]:
-    """Keys that say the same thing twice."""
-    found = []
-    for one, other, hint in (
-        ("update", "tableau", "a tableau stands for the equations; keep one"),
-        ("update", "change", "equations of the base are changed, or replaced by those under 'update'"),
-    ):
-        first, second = tree.key(one), tree.key(other)
-        if first is not None and second is not None:
+def _clashes(tree: Mapping, source: Source) -> Iterator[Diagnostic]:
+    """Keys that can't stand together."""
+    for pair in combinations(FORMS, 2):
+        first, second = (tree.key(key) for key in pair)
+        if first is not None and second is not None and pair not in TOGETHER:
             later = max(first, second, key=lambda k: (k.location.line, k.location.column))
-            message = f"there is both '{one}' and '{other}'"
+            message = f"there is both '{pair[0]}' and '{pair[1]}'"
             line = source.line_of(later.location)
-            found.append(Diagnostic("SG015", message, later.location, hint, line))
-            break
-    return found
+            yield Diagnostic("SG015", message, later.location, _HINTS.get(pair), line)
 
 
-def _alone(tree: Mapping, source: Source) -> list[Diagnostic]:
-    """What can't stand beside, or without, another key."""
-    both = tree.key("extends"), tree.key("tableau")
-    if both[0] is not None and both[1] is not None:
-        later = max((k for k in both if k is not None), key=lambda k: (k.location.line, k.location.column))
-        message, hint = (
-            "there is both 'extends' and 'tableau'",
-            "a tableau is no change of another spec's equations",
-        )
-        return [Diagnostic("SG015", message, later.location, hint, source.line_of(later.location))]
-    key = tree.key("change")
-    if key is None or "extends" in tree.by_key:
-        return []
-    message, hint = "'change' without 'extends'", "add 'extends: ...', the spec whose equations are changed"
-    return [Diagnostic("SG011", message, key.location, hint, source.line_of(key.location))]
+def _lacking(tree: Mapping, source: Source) -> Iterator[Diagnostic]:
+    """Keys that mean nothing without another."""
+    for name, (other, what) in _NEEDED.items():
+        key = tree.key(name)
+        if key is not None and other not in tree.by_key:
+            message, hint = f"'{name}' without '{other}'", f"add '{other}: ...', {what}"
+            yield Diagnostic("SG011", message, key.location, hint, source.line_of(key.location))

@@ -15,6 +15,11 @@ def text_at(text: str, place: Location, source: Source) -> Text:
     return Text(text, place, source, ((place.line, place.column),) * (len(text) + 1))
 
 
+def text_of(text: str) -> Text:
+    """``text`` that stands nowhere yet."""
+    return Text.of(text)
+
+
 def scalar_at(text: str, place: Location, source: Source) -> Scalar:
     """A single value, as YAML takes ``text``."""
     value: Value = resolve(text)

@@ -166,7 +166,8 @@ class Spec:
     ``digest`` is the SHA-256 of what the spec means (``digest.py``): prose, comments, spacing and
     the order of keys leave it as it is. It identifies the rule in snapshots.
 
-    ``base``: the spec that it was derived from, if it was; what it has of it is here like all else.
+    ``base``: the spec that it was derived from, if it was; what it has of it is here like all else,
+    at ``base_location``. ``transforms`` are to be applied yet (``frontend/transforms``).
 
     Of a file with errors there may be a spec to look further at: ``incomplete`` are the sections of
     which something was left out ("" for one that isn't known), ``unclear`` names that may be
@@ -190,6 +191,8 @@ class Spec:
     source: Source = field(compare=False, repr=False)
     location: Location = field(compare=False, repr=False)
     base: str = field(default="", compare=False)
+    base_location: Location | None = field(default=None, compare=False, repr=False)
+    transforms: tuple[Text, ...] = field(default=(), compare=False, repr=False)
     incomplete: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     unclear: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 

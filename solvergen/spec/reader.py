@@ -114,7 +114,7 @@ def _examine(path: str | os.PathLike[str], chain: tuple[str, ...]) -> _Examined:
                 pass  # what its equations would be isn't known
             elif document is not None and errors <= _USABLE_DESPITE:
                 spec = build_spec(document, tree, source)
-            elif errors <= _MENDABLE and "extends" not in tree.by_key:
+            elif errors <= _MENDABLE and not {"extends", "of"} & tree.by_key.keys():
                 spec = mend(tree, source)
     return spec, _limited(_in_order(found)), tree if isinstance(tree, Mapping) else None
 

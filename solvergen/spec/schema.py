@@ -15,7 +15,7 @@ from solvergen.spec.limits import MAX_NAME
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
-FORMS = ("update", "tableau", "extends")
+FORMS = ("update", "tableau", "extends", "of")
 """What says how the parameter is updated: a spec has one of them, or two."""
 
 _ORDER = (

@@ -26,6 +26,7 @@ def spec_text(definition: Definition) -> str | None:
     """
     # Only here, so that verifying a package needs nothing of the compile half.
     import solvergen
+    from solvergen.frontend.transforms import transformed
     from solvergen.spec.reader import read_spec
 
     path = PurePosixPath(definition.spec)
@@ -34,7 +35,7 @@ def spec_text(definition: Definition) -> str | None:
     places = [Path(path), *(parent / path for parent in package.parents[:LEVELS]), shipped / path.name]
     for place in places:
         try:
-            if read_spec(place).digest == definition.digest:
+            if transformed(read_spec(place))[0].digest == definition.digest:
                 return place.read_text(encoding="utf-8-sig")
         except (SpecError, OSError, ValueError):
             continue
