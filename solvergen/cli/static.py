@@ -138,7 +138,8 @@ def _print(report: StaticReport) -> None:
     cpu: list[tuple[str, ...]] = []
     for row in report.rows:
         m = row.measured
-        start = (row.optimizer, row.chosen, row.dtypes, row.target)
+        target = f"{row.target} {row.kernel.removeprefix('sg_')}".rstrip()
+        start = (row.optimizer, row.chosen, row.dtypes, target)
         outcome = ", ".join(dict.fromkeys(finding.check for finding in row.findings)) or "passed"
         if isinstance(m, Measured):
             cuda.append(
