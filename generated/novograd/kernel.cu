@@ -376,7 +376,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         const int sg_words = sg_aligned_0(sg_at) ? sg_this.count / SG_LANES : 0;
 #pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_0<SG_LANES> sg_x;
+            sg_operands_0<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_0<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
