@@ -105,7 +105,8 @@ class _Everywhere:
 
     A tensor contributes where its options reach the reduction, whatever values then are chosen; so each
     stands before its equation, under the options that lead to it. Where no such reduction has an effect
-    (``has_any`` is false), those that are there are of the tensor: nobody serves them, and their values are lost.
+    (``has_any`` is false), those that are there are of the tensor: nobody serves them, and their values are
+    lost.
     """
 
     def __init__(self, printer: PythonPrinter, names: Sequence[str], *, has_any: bool) -> None:
