@@ -66,7 +66,7 @@ def traffic_of(definition: Definition, options: Mapping[str, bool], param: str, 
     """What an update with these options and types must move for each element."""
     compute = STORAGE_TYPES[STORAGE_TYPES[param].compute].itemsize
     itemsizes = {"param": STORAGE_TYPES[param].itemsize, "grad": STORAGE_TYPES[grad].itemsize}
-    itemsizes |= dict.fromkeys(definition.array_states, compute)
+    itemsizes |= dict.fromkeys((*definition.array_states, *definition.carried), compute)
     return Traffic(
         itemsizes,
         Counter(definition.buffers_read(**options)),
