@@ -53,7 +53,7 @@ def reference_text(unit: Unit) -> str:
     printer = PythonPrinter(other, real=other["real"], shapes=shapes)
     roles = {s.name: s.role for s in program.symbols}
     pairs: list[tuple[Guard, str]] = []
-    whole = _Everywhere(printer, names)
+    whole = _Everywhere(printer, names, has_any=unit.schedule.yields)
     for statement in program.statements:
         statement = whole.apart(statement, pairs)
         if isinstance(statement.value, GradientAt):
@@ -104,11 +104,14 @@ class _Everywhere:
     """Takes reductions over all tensors out of equations: each becomes a ``yield``, numbered as they come.
 
     A tensor contributes where its options reach the reduction, whatever values then are chosen; so each
-    stands before its equation, under the options that lead to it.
+    stands before its equation, under the options that lead to it. Where no such reduction has an effect
+    (``has_any`` is false), those that are there are of the tensor: nobody serves them, and their values are
+    lost.
     """
 
-    def __init__(self, printer: PythonPrinter, names: Sequence[str]) -> None:
+    def __init__(self, printer: PythonPrinter, names: Sequence[str], *, has_any: bool) -> None:
         self.count = 0
+        self._has_any = has_any
         self._printer = printer
         self._names = FreshNames((*names, *HELPERS))
 
@@ -133,6 +136,8 @@ class _Everywhere:
             e = e.with_operands(operands)
         if not (isinstance(e, Reduce) and e.over_all):
             return e
+        if not self._has_any:
+            return replace(e, over_all=False)
         name = self._names.take(describe(e, f"{e.kind}_all"))
         arguments = [f'"{e.kind}"', str(self.count), *(self._printer.reduced(a) for a in e.args)]
         lines.append((guard, f"{name} = yield {self._printer.helper('over_all')}({', '.join(arguments)})"))

@@ -16,7 +16,7 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.groups import MULTIPLIERS as GROUP_MULTIPLIERS
-from solvergen.verify.direct import Followed, hyperparameters_of, is_applied, whole_of
+from solvergen.verify.direct import Followed, hyperparameters_of, whole_of
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
@@ -300,6 +300,5 @@ def examples(
             gradients.append(draw(_gradients(dtype, now, before, effective[index], manner.kinds)))
         steps.append(replace(step, gradients=tuple(gradients), offset=draw(_OFFSETS)))
         with np.errstate(all="ignore"):
-            if is_applied(nonfinite, (g for g in gradients if g is not None)):
-                whole.step(gradients, effective)
+            whole.step(gradients, effective, nonfinite)
     return replace(example, steps=tuple(steps), nonfinite=nonfinite, reuse=_one_in(draw, 2))

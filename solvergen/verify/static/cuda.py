@@ -76,7 +76,7 @@ def traffic_of(definition: Definition, options: Mapping[str, bool], param: str, 
 
 def _may_stay(definition: Definition, text: str) -> frozenset[str]:
     """Buffers that the CUDA text selects as they were loaded, under some condition (adopt's first update)."""
-    buffers = ("param", *definition.array_states)
+    buffers = ("param", *definition.array_states, *definition.carried)
     return frozenset(name for name in buffers if re.search(rf"\? {name} :|: {name}[;)]", text))
 
 

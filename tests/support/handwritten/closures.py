@@ -1,5 +1,5 @@
-"""Three rules that evaluate the gradient within a step, as ``solvergen build`` would write them: host programs,
-references, and kernels rendered from the templates by ``with_kernels``.
+"""Three rules that evaluate the gradient within a step, as ``solvergen build`` would write them: host
+programs, references, and kernels rendered from the templates by ``with_kernels``.
 
 ``Heun``: the mean of the gradients here and a step ahead.
 ``Ahead``: momentum, its gradient taken ahead; states of every shape, all stored at the end.
@@ -16,7 +16,7 @@ from typing import Any
 from solvergen.emit.render import render
 from solvergen.runtime.definition import Definition, Hyperparameter, Option, Pass, State
 from solvergen.runtime.reference_math import divide as divide_any
-from solvergen.runtime.reference_math import gradient, max_abs, maximum, norm2, over_all
+from solvergen.runtime.reference_math import gradient, maximum, norm2, over_all
 from solvergen.runtime.scalars import divide
 from tests.support.handwritten.staged import Handwritten, defined
 
@@ -79,14 +79,27 @@ class Ahead(Handwritten):
             Hyperparameter("beta", default=0.75, min=0.0, below=1.0),
         ),
         options=(Option("ahead", default=True),),
-        state=(State("m"), State("v", shape="scalar"), State("w", shape="scalar"), State("d", shape="shared")),
+        state=(
+            State("m"),
+            State("v", shape="scalar"),
+            State("w", shape="scalar"),
+            State("d", shape="shared"),
+        ),
         table=("along", "beta", "correction"),
         update=_update_ahead,
-        scalars=lambda *, lr, beta, ahead, t, w: ((lr * beta, beta, 1 - w * beta), (lr, beta), {"w": w * beta}),
+        scalars=lambda *, lr, beta, ahead, t, w: (
+            (lr * beta, beta, 1 - w * beta),
+            (lr, beta),
+            {"w": w * beta},
+        ),
         active_state=lambda *, ahead: ("m", "v", "w", "d"),
         initial_state=lambda **settings: {"m": 0.0, "v": 0.0, "w": 1.0, "d": 0.0},
-        buffers_read=lambda *, ahead: ("param", "grad", *(["m"] * ahead), "grad", "grad", "m", "param_before"),
-        buffers_written=lambda *, ahead: ("param_before", "grad_before", *(["param"] * ahead), "param", "m"),
+        buffers_read=lambda *, ahead: (
+            *("param", "grad", "m"),
+            "grad",
+            *("grad", "m", "param_before", "grad_before"),
+        ),
+        buffers_written=lambda *, ahead: ("param_before", "grad_before", "param", "param", "m"),
         device_states=("v",),
         wide=("lr", "beta"),
         n_values=1,
@@ -128,7 +141,13 @@ class TwiceSAM(Handwritten):
         scalars=lambda *, lr, rho, t: ((lr,), (rho,), {}),
         active_state=lambda: (),
         initial_state=lambda **settings: {},
-        buffers_read=lambda: ("param", "grad", "param", "grad", "grad", "param", "grad", "grad", "param_before"),
+        buffers_read=lambda: (
+            *("param", "grad"),
+            *("param", "grad"),
+            "grad",
+            *("param", "grad"),
+            *("grad", "param_before"),
+        ),
         buffers_written=lambda: ("param_before", "param", "param", "param"),
         wide=("rho",),
         n_values=2,
@@ -355,6 +374,7 @@ def _stage(
         inputs=[SimpleNamespace(name=n, table=t, index=i, guard=None) for n, (t, i) in inputs.items()],
         body=[f"        {line}" for line in body],
         outputs=[
-            SimpleNamespace(table=t, index=i, name=n, guard=None, leader=leader) for t, i, n, leader in outputs
+            SimpleNamespace(table=t, index=i, name=n, guard=None, leader=leader)
+            for t, i, n, leader in outputs
         ],
     )
