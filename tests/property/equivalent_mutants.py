@@ -164,7 +164,7 @@ EQUIVALENT = (
         r"sg_address \|= .*sg_(?!grad_)\w+_at \+ sg_head\)",
         r"\+",
         r"-",
-        "at worst slower: a state begins where its parameter does, and the other of the two is looked at rightly",
+        "at worst slower: a state begins where its parameter does, and the other is looked at rightly",
         _WITH_STATE,
     ),
 )
