@@ -28,7 +28,9 @@ def test_the_reference_computes_what_it_means(path: Path) -> None:
     assert tally.exact + tally.bounded > 0
 
 
-@pytest.mark.parametrize("backend", [name for name in ("numpy", "cpu", "ptx") if why_unavailable(name) is None])
+@pytest.mark.parametrize(
+    "backend", [name for name in ("numpy", "cpu", "ptx") if why_unavailable(name) is None]
+)
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
 def test_backends_agree(path: Path, backend: str) -> None:
     with built(path.read_text(encoding="utf-8")) as found:

@@ -13,7 +13,7 @@ from solvergen.runtime.backends.base import KernelLauncher, StagedLauncher, Step
 from solvergen.runtime.plan import StagedLaunchSet
 from solvergen.runtime.workspace import KernelWorkspace
 from solvergen.verify.mutations.patching import put
-from solvergen.verify.mutations.tables import Tell, TableFault
+from solvergen.verify.mutations.tables import TableFault, Tell
 
 Operation = tuple[str, int]
 """``stage``, ``pass`` or ``combine`` (over all tensors), and its number."""

@@ -68,6 +68,7 @@ def ptx(capability: int = 90) -> Target:
         return compiler.compile(text, f"compute_{capability}", defines).image
 
     PtxBackend(capability)
+
     def backend() -> Backend:
         return PtxBackend(capability, limit=INSTRUCTIONS)
 

@@ -29,8 +29,8 @@ class NativeMeasured:
     """What is known of a native kernel without running it.
 
     ``packed``: floating-point instructions on whole vectors in its main loop. ``fused``: operations that
-    round a product and a sum once. ``loads`` and ``stores``: of buffers, for each element, over all passes, as
-    the text has them under these options; compilers keep what they have loaded through ``restrict``.
+    round a product and a sum once. ``loads`` and ``stores``: of buffers, for each element, over all passes,
+    as the text has them under these options; compilers keep what they have loaded through ``restrict``.
     """
 
     packed: int

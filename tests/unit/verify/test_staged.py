@@ -84,9 +84,7 @@ def test_the_first_group_comes_first_in_the_optimizer(meeting: type[Optimizer]) 
 
 
 def test_who_takes_no_part_says_nothing(meeting: type[Optimizer]) -> None:
-    _, first, second, third = run_directly(
-        meeting.definition, run_of([3.0, 4.0], [6.0, None], [None, None])
-    )
+    _, first, second, third = run_directly(meeting.definition, run_of([3.0, 4.0], [6.0, None], [None, None]))
     assert second.shared == {"seen": 3.0 + 2.0 * 6.0}  # a speaks, with its own lr, of its own norm
     assert second.scalars["b"] == first.scalars["b"]
     assert second.counts == {"a": 2, "b": 1}
