@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from solvergen.runtime.cache_folder import open_cache
 from solvergen.runtime.cuda.nvrtc import Compiled, Compiler
 
-FORMAT = 2
+FORMAT = 3
 """Part of every key; raised when what is stored under a key changes its meaning."""
 
 
