@@ -35,9 +35,6 @@ from solvergen.runtime.views import SharedView, StateView, TensorView
 Self = TypeVar("Self", bound="Optimizer")
 Loss = TypeVar("Loss")
 
-Launching = Callable[[LaunchSet | StagedLaunchSet, Sequence[tuple[float, ...]]], None]
-"""What makes a step whose first gradients are bound, with the scalar states that it leaves."""
-
 
 class Optimizer:
     """Updates parameters in place by a generated rule. Subclasses give ``definition``.
@@ -119,7 +116,7 @@ class Optimizer:
         """
         if callable(gradients) or self._evaluating or self.definition.evaluations:
             return self._step_by(gradients)
-        return self._step(self._layout.flatten(gradients), _launch)
+        return self._step(self._layout.flatten(gradients), None)
 
     def _step_by(self, given: Any) -> Any:
         """``step`` where it isn't plain that it is given gradients, and that they will do."""
@@ -129,14 +126,13 @@ class Optimizer:
         if not is_closure(given):
             if several:
                 raise asks_for_closure(type(self).__name__, given)
-            return self._step(self._layout.flatten(given), _launch)
+            return self._step(self._layout.flatten(given), None)
         loss, found = self._evaluate(given)
-        launch = partial(self._launch_evaluating, given) if several else _launch
-        self._step(self._layout.flatten(found), launch)
+        self._step(self._layout.flatten(found), given if several else None)
         return loss
 
-    def _step(self, flat: Sequence[object], launch: Launching) -> bool:
-        """A step by these gradients, and by those that ``launch`` may come upon."""
+    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
+        """A step by these gradients, and by those of the closure for a rule that evaluates some anew."""
         bound = self._launches.bind(flat)
         try:
             if self._policy != "propagate" and not self._may_step(bound, flat):
@@ -147,6 +143,7 @@ class Optimizer:
             with np.errstate(all="ignore"):
                 rows, wide, scalars = host_step(self.definition, self._settings, bound.cohorts, table)
                 bound.fill(rows, wide)
+            launch = _launch if closure is None else partial(self._launch_evaluating, closure)
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
