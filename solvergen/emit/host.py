@@ -126,28 +126,18 @@ def _active_state(unit: Unit, options: list[str], local: Mapping[str, str]) -> F
 def _accesses(unit: Unit, options: list[str], local: Mapping[str, str]) -> tuple[FunctionContext, ...]:
     """Which buffers the passes read and write, so that speed can be held against what must be moved."""
     sweeps = unit.schedule.passes
-    names = ("param", "grad", *(s.name for s in unit.spec.array_state), *unit.schedule.carried)
-    place = {name: i for i, name in enumerate(names)}.__getitem__  # in a kernel's table of pointers
     return (
         _names_under_options(
             "buffers_read",
             "Names of the buffers that a pass over the elements reads, once for each pass that does.",
-            [
-                (load.buffer, load.guard)
-                for s in sweeps
-                for load in sorted(s.loads, key=lambda x: place(x.buffer))
-            ],
+            [(load.buffer, load.guard) for sweep in sweeps for load in sweep.loads],
             options,
             local["names"],
         ),
         _names_under_options(
             "buffers_written",
             "Names of the buffers that a pass over the elements writes, once for each pass that does.",
-            [
-                (store.buffer, store.guard)
-                for s in sweeps
-                for store in sorted(s.stores, key=lambda x: place(x.buffer))
-            ],
+            [(store.buffer, store.guard) for sweep in sweeps for store in sweep.stores],
             options,
             local["names"],
         ),
