@@ -422,6 +422,6 @@ __attribute__((visibility("default"))) void sg_stage_4(const struct sg_stage *st
         (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
         // error = norm2(lr*(-(5/72)*k1 + (1/12)*k2 + (1/9)*k3 - (1/8)*k4), all)      specs/rk23.yaml:24
         const double error_new = sg_sqrt64(sg_over_all[0]);
-if (sg_position == stage->leader) sg_shared_new[0] = error_new;
+        if (sg_position == stage->leader) sg_shared_new[0] = error_new;
     }
 }

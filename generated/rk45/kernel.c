@@ -610,6 +610,6 @@ __attribute__((visibility("default"))) void sg_stage_7(const struct sg_stage *st
         (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
         // error = norm2(lr*((71/57600)*k1 - (71/16695)*k3 + (71/1920)*k4 - (17253/339200)*k5 + (22/525)*k6 - (1/40)*k7), all)      specs/rk45.yaml:27
         const double error_new = sg_sqrt64(sg_over_all[0]);
-if (sg_position == stage->leader) sg_shared_new[0] = error_new;
+        if (sg_position == stage->leader) sg_shared_new[0] = error_new;
     }
 }

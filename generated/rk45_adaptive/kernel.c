@@ -738,8 +738,8 @@ __attribute__((visibility("default"))) void sg_stage_0(const struct sg_stage *st
         // h = lr*scale      specs/rk45_adaptive.yaml:30
         const double h = lr * scale;
         const double h_times_constant = h * 0.2;
-sg_values[0] = h_times_constant;
-sg_values[1] = h;
+        sg_values[0] = h_times_constant;
+        sg_values[1] = h;
     }
 }
 
@@ -770,8 +770,8 @@ __attribute__((visibility("default"))) void sg_stage_7(const struct sg_stage *st
         // scale = scale*where(error == 0, grow, factor)      specs/rk45_adaptive.yaml:30
         const double scale_new = scale * (error_new == 0.0 ? grow : factor);
         const double error_new_at_most_tolerance = error_new <= tolerance ? 1.0 : 0.0;
-sg_values[2] = error_new_at_most_tolerance;
-if (sg_position == stage->leader) sg_shared_new[0] = error_new;
-if (sg_position == stage->leader) sg_shared_new[1] = scale_new;
+        sg_values[2] = error_new_at_most_tolerance;
+        if (sg_position == stage->leader) sg_shared_new[0] = error_new;
+        if (sg_position == stage->leader) sg_shared_new[1] = scale_new;
     }
 }

@@ -361,6 +361,6 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         // norm = norm2(grad, all)      specs/sam.yaml:35
         const double norm = sg_sqrt64(sg_over_all[0]);
         const double rho_over_norm_or_zero = norm > 0.0 ? rho / norm : 0.0;
-sg_values[0] = rho_over_norm_or_zero;
+        sg_values[0] = rho_over_norm_or_zero;
     }
 }

@@ -22,7 +22,7 @@ def coupled(x):
 
 
 def game(x):
-    """Two players, ``a`` against the first of itself by ``b``: min over a, max over b, of b*(a0 + a1) + a2*b."""
+    """Two players, ``a`` against the first of itself by ``b``: min over a, max over b of b*(a0 + a1 + a2)."""
     a, b = x["a"], x["b"]
     return {"a": np.full(3, b.sum()), "b": np.full((1, 2), -a.sum())}
 

@@ -65,7 +65,14 @@ class StaticRow:
         }
         m = self.measured
         if isinstance(m, NativeMeasured):
-            row |= {"packed": m.packed, "fused": m.fused}
+            row |= {
+                "packed": m.packed,
+                "fused": m.fused,
+                "loads_per_element": m.loads,
+                "loads_needed": m.loads_needed,
+                "stores_per_element": m.stores,
+                "stores_needed": m.stores_needed,
+            }
         elif isinstance(m, Measured):
             row |= {
                 "kernel": m.kernel,

@@ -1,4 +1,4 @@
-"""Lookahead, arXiv 1907.08610, algorithm 1: the inner loop runs anew from the slow weights at every update."""
+"""Lookahead, arXiv 1907.08610, algorithm 1: the inner loop begins at the slow weights at each update."""
 
 from __future__ import annotations
 
