@@ -40,7 +40,7 @@ PACKAGES = ("jinja2", "pydantic", "ruamel.yaml")
 NO_PART = frozenset({"_data", "bench", "optimizers", "runtime", "verify"})
 """Folders of solvergen that the compiler doesn't import: a build comes to the same without them."""
 
-DERIVING = (b"extends", b"\\")
+DERIVING = (b"extends", b"of", b"\\")
 """What is somewhere in a spec that is derived from another (an escape may spell the key, too)."""
 
 MOST = 64

@@ -216,7 +216,7 @@ class SpecDocument(_Document):
     )
     transform: list[Line] | None = Field(
         default=None,
-        description="What is applied to the equations of that spec, one after the other: cautious, lookahead ...",
+        description="What is applied to that spec, one after the other: cautious, lookahead ...",
         min_length=1,
         max_length=MAX_BASES,
     )

@@ -35,10 +35,12 @@ class _Equation:
         return [*self.before, *([self.item] if self.instead is None else self.instead), *self.after]
 
 
-def extended(tree: Mapping, base: Mapping, source: Source, key: str) -> tuple[Mapping, bool, list[Diagnostic]]:
+def extended(
+    tree: Mapping, base: Mapping, source: Source, key: str
+) -> tuple[Mapping, bool, list[Diagnostic]]:
     """``tree`` with all that it has of ``base``, whether that is whole, and what is wrong.
 
-    ``base`` is a spec without errors, written out. What comes from it stands where ``tree`` names it, at ``key``.
+    ``base`` is a spec without errors, written out. What comes from it stands where ``tree`` has its name.
     """
     return _Extension(tree, base, source, key).whole()
 

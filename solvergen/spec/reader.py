@@ -150,6 +150,10 @@ def _base(
         hint = f"{first.location}: {first.code}: {first.message}"
         return None, [_about(name, "SG035", f"'{wanted}' has mistakes of its own", hint)]
     assert spec is not None
+    if spec.transforms:
+        listed = ", ".join(text.text.strip() for text in spec.transforms)
+        hint = f"its equations aren't written out; take 'of: {spec.base}' and 'transform: [{listed}, ...]'"
+        return None, [_about(name, "SG035", f"'{wanted}' is itself transformed", hint)]
     return tree, []
 
 

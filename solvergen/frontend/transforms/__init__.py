@@ -1,5 +1,6 @@
-"""Transforms: rewritings of one rule into another, each a pure function on equations in IR, with a check of what it
-may be applied to.
+"""Transforms: rewritings of one rule into another.
+
+Each is a pure function on equations in IR, with a check of what it may be applied to.
 
 A spec with ``of`` and ``transform`` comes from the reader with the equations of the other spec; here the
 transforms are applied, one after the other.
@@ -31,7 +32,7 @@ TRANSFORMS: dict[str, tuple[Transform, str]] = {
 
 
 def transformed(spec: Spec) -> tuple[Spec, list[Diagnostic]]:
-    """``spec`` with its transforms applied, and what is wrong with them: then it is as far as they could be."""
+    """``spec`` with its transforms applied, or as it is and what is wrong with them."""
     if not spec.transforms:
         return spec, []
     rule = _rule(spec)

@@ -22,7 +22,7 @@ from solvergen.frontend.transforms.rule import (
     reads,
     replaced,
 )
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Reduce, Unary
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, Reduce
 from solvergen.spec.model import Hyperparameter
 
 SUMMARY = "elements whose step would go against the gradient don't move, and the others move further"
@@ -43,13 +43,13 @@ def apply(rule: Rule) -> Rule:
         return call("sign", e)
 
     def count(yes: float, no: float) -> Expression:
-        return Reduce("count_nonzero", (call("where", name(agrees), number(yes), _signed(no)),))
+        return Reduce("count_nonzero", (call("where", name(agrees), number(yes), number(no)),))
 
     masked = call("where", name(agrees), mul(name(scale), name(taken)), number(0))
     made = (
         Step(taken, step),
         Step(agrees, Compare(">", mul(sign(name(taken)), sign(gradient_of(rule))), number(0))),
-        Step(scale, div(count(1, -1), add(count(1, 0), name("xi")))),
+        Step(scale, div(count(1, 2), add(count(1, 0), name("xi")))),
     )
     last = rule.steps[place]
     assert isinstance(last.value, Binary)
@@ -58,17 +58,13 @@ def apply(rule: Rule) -> Rule:
     return replace(rule, steps=(*rule.steps[:place], *made, new, *rule.steps[place + 1 :]))
 
 
-def _signed(value: float) -> Expression:
-    return Unary("-", number(-value)) if value < 0 else number(value)
-
-
 def _step(change: Expression) -> Expression:
     """The part of what is subtracted that is no decay of the parameter. Raises Illegal."""
     found = list(_parts(change))
     if not found or any(part != found[0] for part in found):
         raise Illegal(
             "what is subtracted from param isn't a step, or the sum of one and of a term with param",
-            "derive a spec in which the decay is a term of its own: param = param - (step + lr*weight_decay*param)",
+            "derive a spec in which the decay is a term: param = param - (step + lr*weight_decay*param)",
         )
     return found[0]
 

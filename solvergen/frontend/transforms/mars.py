@@ -1,7 +1,7 @@
 """MARS: to the gradient a share of its change since the previous update is added, and the sum is clipped.
 
-Yuan, Liu, Wu, Zhou, Gu: MARS: Unleashing the Power of Variance Reduction for Training Large Models (2024), arXiv
-2411.10438, algorithm 2, with the gradient of the previous update for that of the previous point.
+Yuan, Liu, Wu, Zhou, Gu: MARS: Unleashing the Power of Variance Reduction for Training Large Models (2024),
+arXiv 2411.10438, algorithm 2, with the gradient of the previous update for that of the previous point.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from solvergen.frontend.transforms.rule import (
 from solvergen.ir.nodes import Compare, Reduce
 from solvergen.spec.model import Hyperparameter, State
 
-SUMMARY = "to the gradient a share of its change since the previous update is added, and the sum clipped to norm 1"
+SUMMARY = (
+    "to the gradient a share of its change since the previous update is added, and the sum clipped to norm 1"
+)
 
 
 def apply(rule: Rule) -> Rule:

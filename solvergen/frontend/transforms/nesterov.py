@@ -1,7 +1,8 @@
 """Nesterov's momentum: the step is taken with the momentum as the same gradient would make it once more.
 
-Dozat: Incorporating Nesterov Momentum into Adam (2016), section 2: of m = mu*m + g, the step has mu*m + g with the new
-m in place of m, as in Sutskever, Martens, Dahl, Hinton: On the importance of initialization and momentum (2013).
+Dozat: Incorporating Nesterov Momentum into Adam (2016), section 2: of m = mu*m + g, the step has mu*m + g
+with the new m in place of m, as in Sutskever, Martens, Dahl, Hinton: On the importance of initialization and
+momentum in deep learning (2013).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ SUMMARY = "the step is taken with the momentum as the same gradient would make i
 
 
 def apply(rule: Rule) -> Rule:
-    """Rules with one momentum: a state ``m = a*m + b``, b of the first degree in the gradient, which is then read."""
+    """Rules with one momentum: a state ``m = a*m + b``, b linear in the gradient, which is then read."""
     rule.evaluates_once()
     degrees: dict[str, int | None] = {"grad": 1}
     found = []

@@ -76,7 +76,9 @@ class Rule:
     def _free(self, names: Iterable[str]) -> None:
         taken = [name for name in names if name in self.names - self.own]
         if taken:
-            raise Illegal(f"'{taken[0]}' means something in this rule already", "derive a spec that calls it otherwise")
+            raise Illegal(
+                f"'{taken[0]}' means something in this rule already", "derive a spec that calls it otherwise"
+            )
 
     def evaluates_once(self) -> None:
         """Raises Illegal if the gradient is evaluated again within a step."""
@@ -137,7 +139,7 @@ def call(function: str, *args: Expression) -> Expression:
 
 
 def replaced(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """``expression`` with every node for which ``change`` gives another replaced by it, from the root down."""
+    """``expression`` with what ``change`` gives for a node in its place, from the root down."""
     new = change(expression)
     if new is not None:
         return new
@@ -156,7 +158,7 @@ def reads(expression: Expression, what: str) -> bool:
 
 
 def gradient_of(rule: Rule) -> Expression:
-    """The gradient of what is minimised: ``grad``, or with its sign changed where an option asks for ascent."""
+    """The gradient of what is minimised: ``grad``, or its negative where an option asks for ascent."""
     for step in rule.steps:
         value = step.value
         if isinstance(value, Call) and value.function == "where" and step.when is None:

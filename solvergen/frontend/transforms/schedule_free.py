@@ -1,7 +1,7 @@
 """Schedule-free learning: steps are taken from z, gradients at y between z and the average x of all z.
 
-Defazio, Yang, Mehta, Mishchenko, Khaled, Cutkosky: The Road Less Scheduled (2024), arXiv 2405.15682, equations 7 to 9, in
-the authors' form that keeps y and z; the weights of the average are the squares of the largest learning rate so far.
+Defazio, Yang, Mehta, Mishchenko, Khaled, Cutkosky: The Road Less Scheduled (2024), arXiv 2405.15682, in the
+authors' form that keeps y and z; updates weigh as the square of the largest learning rate so far.
 """
 
 from __future__ import annotations

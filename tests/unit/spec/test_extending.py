@@ -234,6 +234,18 @@ def test_what_the_changes_leave_unused_is_said_in_the_right_file(derive):
     assert found[0].source == "extends: base"
 
 
+@pytest.mark.parametrize("key", ["extends", "of"])
+def test_a_transformed_spec_is_no_base(derive, tmp_path, key):
+    text = "name: base\nsummary: A base.\nof: lion\ntransform: [cautious]\n"
+    path = derive()
+    (tmp_path / "base.yaml").write_text(text, encoding="utf-8")
+    more = "transform: [lookahead]\n" if key == "of" else ""
+    path.write_text(f"name: derived\nsummary: Derived.\n{key}: base\n{more}", encoding="utf-8")
+    found = examine(path)[1]
+    assert [d.code for d in found] == ["SG035"]
+    assert "of: lion" in str(found[0].hint)
+
+
 def test_a_long_chain_is_refused(derive):
     for i in range(9, 0, -1):
         derive(name=f"rule{i}", extends=f"rule{i + 1}" if i < 9 else "base")
