@@ -504,7 +504,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double excess = max_grad_norm_above_zero != 0.0 ? sg_max64(norm2_grad_all / max_grad_norm, 1.0) : 1.0;
 #endif
 #if SG_OPTION_clip_grad_norm
-sg_values[0] = excess;
+        sg_values[0] = excess;
 #endif
     }
 }
@@ -543,7 +543,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double ratio_next = ratio;
 #endif
 #if SG_OPTION_adapt
-sg_values[1] = ratio_next;
+        sg_values[1] = ratio_next;
 #endif
     }
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, NoReturn, TypeVar, overload
 
 import numpy as np
@@ -33,6 +34,9 @@ from solvergen.runtime.views import SharedView, StateView, TensorView
 
 Self = TypeVar("Self", bound="Optimizer")
 Loss = TypeVar("Loss")
+
+Launching = Callable[[LaunchSet | StagedLaunchSet, Sequence[tuple[float, ...]]], None]
+"""What makes a step whose first gradients are bound, with the scalar states that it leaves."""
 
 
 class Optimizer:
@@ -113,35 +117,37 @@ class Optimizer:
         (Ctrl-C) that arrive during a launch are handled when the step is done; those that arrive while the
         function runs, or before it runs again, at once, and if they raise, nothing has changed.
         """
+        if callable(gradients) or self._evaluating or self.definition.evaluations:
+            return self._step_by(gradients)
+        return self._step(self._layout.flatten(gradients), _launch)
+
+    def _step_by(self, given: Any) -> Any:
+        """``step`` where it isn't plain that it is given gradients, and that they will do."""
         if self._evaluating:
             raise _within_step("step")
         several = bool(self.definition.evaluations)
-        if not is_closure(gradients):
+        if not is_closure(given):
             if several:
-                raise asks_for_closure(type(self).__name__, gradients)
-            return self._step(self._layout.flatten(gradients), None)
-        loss, found = self._evaluate(gradients)
-        self._step(self._layout.flatten(found), gradients if several else None)
+                raise asks_for_closure(type(self).__name__, given)
+            return self._step(self._layout.flatten(given), _launch)
+        loss, found = self._evaluate(given)
+        launch = partial(self._launch_evaluating, given) if several else _launch
+        self._step(self._layout.flatten(found), launch)
         return loss
 
-    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
-        """A step by these gradients, and by those of the closure for a rule that evaluates some anew."""
+    def _step(self, flat: Sequence[object], launch: Launching) -> bool:
+        """A step by these gradients, and by those that ``launch`` may come upon."""
         bound = self._launches.bind(flat)
         try:
-            if not self._may_step(bound, flat):
+            if self._policy != "propagate" and not self._may_step(bound, flat):
                 return False
             bound.follow(self._cohorts)
             self._settings.refresh()
+            table = self._backend.table
             with np.errstate(all="ignore"):
-                rows, wide, scalars = host_step(
-                    self.definition, self._settings, bound.cohorts, self._backend.table
-                )
+                rows, wide, scalars = host_step(self.definition, self._settings, bound.cohorts, table)
                 bound.fill(rows, wide)
-
-            if closure is None:
-                uninterrupted(lambda: _launch(bound, scalars))
-            else:
-                uninterrupted(lambda: self._launch_evaluating(closure, bound, scalars))
+            uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
         finally:

@@ -19,7 +19,7 @@ Tell = Callable[[], None]
 @dataclass(frozen=True)
 class TableFault:
     """``table``: chunks, pointers, rows, scalars or another word for what is handed over; "order" if it is
-    handed over at a wrong time. ``what`` is wrong. ``apply`` makes it so here."""
+    not what but when. ``what`` is wrong. ``apply`` makes it so here."""
 
     table: str
     what: str

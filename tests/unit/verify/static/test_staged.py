@@ -101,7 +101,6 @@ FAULTS = {
         lambda text: text.replace(
             "= sg_shared[0 * SG_THREADS];",
             "= sg_shared[0 * SG_THREADS];\n            atomicAdd(sg_partials, 1.0);",
-            "if (sg_c) atomicAdd(sg_partials, 1.0); sg_partials[sg_c * 7 + 0] = ",
         ),
     ),
 }
