@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
 from solvergen.runtime.tensors import adopt_all, make_tensors, make_workspace
 from solvergen.runtime.views import SharedView, StateView, TensorView
+
+if TYPE_CHECKING:
+    from solvergen.runtime.wrapping import Wrappers
 
 Self = TypeVar("Self", bound="Optimizer")
 
@@ -58,6 +61,7 @@ class Optimizer:
         options: Mapping[str, Any],
         backend: str | Backend = "auto",
         nonfinite: str = "propagate",
+        wrappers: Wrappers | None = None,
     ) -> None:
         """Check everything, then allocate the states.
 
@@ -65,6 +69,8 @@ class Optimizer:
         ``{"params": ..., "lr": ..., "lr_mult": ...}``. Raises ArrayError for parameters that can't be
         updated in place, HyperparameterError for settings, BackendUnavailable for backends.
         """
+        if wrappers is not None:
+            raise OptimizerError("wrappers aren't there yet")
         definition = definition_of(type(self))
         read = read_parameters(params)
         self._policy = checked_policy(nonfinite)

@@ -72,7 +72,7 @@ def built_from(specs: Sequence[str | os.PathLike[str]]) -> Iterator[Optimizers]:
 
     if not specs:
         raise VerificationError("built_from needs a spec or a folder of them")
-    built = compiler.build(specs)
+    built = compiler.build(specs, wrap=False)
     # The specs' own texts go along, under the names by which generated text knows them: a replay file
     # holds the text of its spec.
     texts = {unit.source: Path(unit.spec.path).read_text(encoding="utf-8-sig") for unit in built.units}
