@@ -23,7 +23,7 @@ from solvergen.emit.unit import Unit
 from solvergen.errors import CompilerBug, Diagnostic, SpecError
 from solvergen.frontend.resolve import Analysis, analyse
 from solvergen.frontend.surroundings import surroundings
-from solvergen.frontend.wrapping import accumulation, wrapped
+from solvergen.frontend.wrapping import WRAPPERS, accumulation, wrapped
 from solvergen.ir.verify import verify
 from solvergen.passes import optimise
 from solvergen.passes.schedule import schedule
@@ -176,6 +176,8 @@ def source_name(spec: Spec) -> str:
 
     Characters that could end a comment or a string, or that a terminal hides, become underscores.
     """
+    if spec.path == WRAPPERS:
+        return "solvergen/frontend/wrapping.py"
     path = Path(spec.path).resolve()
     return "/".join(_plain(part) for part in (path.parent.name, path.name))
 

@@ -49,6 +49,7 @@ def traffic_limit(optimizer: type[Optimizer], options: Mapping[str, bool], draw:
             tuple(
                 backend.allocate(param, 0.0) if state in active else None for state in definition.array_states
             ),
+            tuple(backend.allocate(param, 0.0) for _ in definition.carried),
         )
         for number, param in enumerate(params)
     )
@@ -71,4 +72,4 @@ def traffic_limit(optimizer: type[Optimizer], options: Mapping[str, bool], draw:
 
 
 def _arrays(tensors: Sequence[TensorPlan]) -> list[HostArray]:
-    return [array for t in tensors for array in (t.param, *t.states) if array is not None]
+    return [array for t in tensors for array in (t.param, *t.states, *t.carried) if array is not None]

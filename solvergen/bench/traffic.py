@@ -111,7 +111,8 @@ def traffic_text(
 def _widths(definition: Definition, param: str, grad: str) -> dict[str, int]:
     """Bytes of an element of each buffer, in the order of the pointer table."""
     widths = {"param": STORAGE_TYPES[param].itemsize, "grad": STORAGE_TYPES[grad].itemsize}
-    return {**widths, **dict.fromkeys(definition.array_states, compute_dtype(param).itemsize)}
+    arrays = (*definition.array_states, *definition.carried)
+    return {**widths, **dict.fromkeys(arrays, compute_dtype(param).itemsize)}
 
 
 def _local(widths: Mapping[str, int], name: str) -> str:

@@ -17,9 +17,11 @@ WRAPPERS = "<wrappers>"
 """The file that equations of wrappers seem to come from."""
 
 HYPERPARAMETERS = (
-    Hyperparameter("wrap_scale", 1.0, doc="what gradients are multiplied by, first of all"),
-    Hyperparameter("wrap_divisor_first", 1.0, above=0.0, doc="what gradients are divided by before clipping"),
-    Hyperparameter("wrap_divisor_last", 1.0, above=0.0, doc="what gradients are divided by after clipping"),
+    Hyperparameter("wrap_every", 1.0, min=1.0, integer=True, doc="calls of step for each update"),
+    Hyperparameter("wrap_mean", 1.0, min=0.0, max=1.0, integer=True, doc="1: the mean of the calls, 0: their sum"),
+    Hyperparameter("wrap_clip_sum", 0.0, min=0.0, max=1.0, integer=True, doc="1: clip before taking the mean"),
+    Hyperparameter("wrap_maximize", 0.0, min=0.0, max=1.0, integer=True, doc="1: gradients are negated"),
+    Hyperparameter("wrap_unscale", 1.0, above=0.0, doc="what gradients are divided by, first of all"),
     Hyperparameter("wrap_max_value", 0.0, min=0.0, doc="largest magnitude of a gradient's element; 0: any"),
     Hyperparameter("wrap_max_tensor_norm", 1.0, above=0.0, doc="largest norm of each gradient"),
     Hyperparameter("wrap_max_grad_norm", 1.0, above=0.0, doc="largest norm of all gradients together"),
@@ -40,19 +42,27 @@ OPTIONS = (
     Option("wrap_keep_average", False, "keep an average of the parameters"),
 )
 STATE = (
-    ("wrap_sum", "0", "wrap_accumulate", "sum of the gradients of calls that didn't update"),
-    ("wrap_average", "param", "wrap_keep_average", "exponential average of the parameters"),
+    ("wrap_sum", "0", "param", "wrap_accumulate", "sum of the gradients of calls that didn't update"),
+    ("wrap_calls", "0", "scalar", "wrap_accumulate", "how many calls wrap_sum is of, this one included"),
+    ("wrap_average", "param", "param", "wrap_keep_average", "exponential average of the parameters"),
 )
+_SIGN = "where(wrap_maximize != 0, -1, 1)"
 BEFORE = (
     ("wrap_accumulate", "grad = wrap_sum + grad"),
     ("wrap_accumulate", "wrap_sum = 0"),
-    (None, "grad = wrap_scale/wrap_divisor_first*grad"),
+    ("wrap_accumulate", "wrap_count = where(wrap_mean != 0, max(wrap_calls, 1), 1)"),
+    ("wrap_accumulate", "wrap_calls = 0"),
+    (
+        "wrap_accumulate",
+        f"grad = {_SIGN}/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad",
+    ),
+    ("not wrap_accumulate", f"grad = {_SIGN}/wrap_unscale*grad"),
     (None, "grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)"),
     ("wrap_clip_tensor", "wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))"),
     ("wrap_clip_tensor", "grad = wrap_tensor_factor*grad"),
     ("wrap_clip_global", "wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))"),
     ("wrap_clip_global", "grad = wrap_factor*grad"),
-    (None, "grad = 1/wrap_divisor_last*grad"),
+    ("wrap_accumulate", "grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad"),
     (None, "grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)"),
     (None, "grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)"),
 )
@@ -78,10 +88,10 @@ def wrapped(spec: Spec) -> Spec | None:
         before.append(_statement(None, DECAY))
     update = (*before, *spec.update, *(_statement(when, equation) for when, equation in AFTER))
     state = tuple(
-        State(name, _text(init) if init == "param" else float(init), "param", _text(when), True, doc)
-        for name, init, when, doc in STATE
+        State(name, _text(init) if init == "param" else float(init), shape, _text(when), True, doc)
+        for name, init, shape, when, doc in STATE
     )
-    constraints: tuple[Constraint, ...] = spec.constraints
+    constraints = (*spec.constraints, _CONSTRAINT)
     parts = (
         (*spec.hyperparameters, *hyperparameters),
         (*spec.options, *OPTIONS),
@@ -97,9 +107,17 @@ def wrapped(spec: Spec) -> Spec | None:
         options=parts[1],
         state=parts[2],
         update=update,
+        constraints=constraints,
         counterparts=(),
         digest=digest_of(name, *parts, update, constraints),
     )
+
+
+_CONSTRAINT = Constraint(
+    Text.of("wrap_every == 1", WRAPPERS),
+    "an optimizer that was made without accumulation can't begin to accumulate: make a new one",
+    Text.of("not wrap_accumulate", WRAPPERS),
+)
 
 
 def _text(text: str) -> Text:

@@ -172,6 +172,35 @@ def may_be_written(plan: LaunchPlan) -> bool:
     return all(tensor.param.flags.writeable for tensor in plan.tensors)
 
 
+class KeptParameters:
+    """The parameters of a launch over NumPy arrays, and where its kernels keep them as they were.
+
+    What a step has begun to write can be put back though it has been made read-only since: these are views
+    that were made before.
+    """
+
+    def __init__(self, plan: LaunchPlan) -> None:
+        self._pairs = [
+            (tensor.param.view(np.ndarray).reshape(-1), tensor.carried[0].reshape(-1))
+            for tensor in plan.tensors
+            if tensor.carried
+        ]
+
+    def put_back(self) -> None:
+        """Overwrite the parameters."""
+        for param, kept in self._pairs:
+            param[...] = narrowed(kept, param.dtype)
+
+
+def narrowed(kept: HostArray, dtype: np.dtype[Any]) -> HostArray:
+    """Elements of ``dtype`` that were widened, as they were: NaNs too, which ``ml_dtypes`` makes alike."""
+    if dtype.name == "bfloat16":
+        halves: HostArray = (kept.view(np.uint32) >> 16).astype(np.uint16).view(dtype)
+        return halves
+    with np.errstate(all="ignore"):
+        return kept.astype(dtype, copy=False)
+
+
 def gradient_dtypes(param_dtype: str) -> tuple[str, ...]:
     """The dtypes that a gradient may have: those computed in the parameter's compute type."""
     compute = STORAGE_TYPES[param_dtype].compute

@@ -95,7 +95,7 @@ class Definition:
     ``constraints(**hyperparameters, **options)``: None, or what is wrong.
     ``active_state(**options)``: names of the states that exist, in the order of ``state``.
     ``buffers_read(**options)``, ``buffers_written(**options)``: names of the buffers (``param``, ``grad``,
-    array states) that an update reads and writes, once for each pass over the elements.
+    array states, ``carried``) that an update reads and writes, once for each pass over the elements.
     ``initial_state(**hyperparameters, **options)``: name to number or ``"param"``, for all states.
     ``scalars(**hyperparameters, **options, t=, **scalar_states)``: a row of the table in float64, and
     the new values of the scalar states.
@@ -116,6 +116,14 @@ class Definition:
     ``update`` gets whole tensors, flat. Scalar states come and go in the order of the spec, wherever they
     live, and shared states after them. If ``yields``, it is a generator: it yields each reduction over all
     tensors (``reference_math.over_all``), is sent its value, and returns what others return.
+
+    ``evaluations`` has the numbers of the passes before which (and after whose stage) the gradient is
+    evaluated anew, at the parameters as the passes so far have left them; a number once for each evaluation.
+    Rules that have any are staged, and their references generators, which yield ``reference_math.gradient``
+    for it. Before the last evaluation nothing is stored but parameters and what is ``carried``: arrays of a
+    tensor, of its compute type, that the kernels have for the length of a step. The first is
+    ``param_before``: pass 0, which no option leaves out, keeps in it the parameter as it was, so that a step
+    can be undone.
     """
 
     name: str
@@ -143,10 +151,13 @@ class Definition:
     active_passes: Callable[..., tuple[int, ...]] = _only_pass
     active_stages: Callable[..., tuple[int, ...]] = _no_stage
     yields: bool = False
+    evaluations: tuple[int, ...] = ()
+    carried: tuple[str, ...] = ()
 
     @cached_property
     def array_states(self) -> tuple[str, ...]:
-        """Names of the states shaped as the parameter: the kernels' buffers after ``param, grad``."""
+        """Names of the states shaped as the parameter: the kernels' buffers after ``param, grad``, before
+        ``carried``."""
         return tuple(s.name for s in self.state if s.shape == "param")
 
     @cached_property
@@ -177,7 +188,7 @@ class Definition:
     @cached_property
     def is_staged(self) -> bool:
         """Whether an update is more than one pass that needs nothing but its elements and a row."""
-        return bool(self.stages) or self.n_reductions > 0 or len(self.passes) > 1
+        return bool(self.stages) or self.n_reductions > 0 or len(self.passes) > 1 or bool(self.evaluations)
 
     @cached_property
     def hyperparameter_names(self) -> tuple[str, ...]:

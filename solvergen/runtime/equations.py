@@ -70,6 +70,14 @@ def equation_of(definition: Definition, buffer: str, options: Mapping[str, bool]
     return None
 
 
+def program_order(definition: Definition) -> dict[str, int]:
+    """The place in the program of the last equation of each name that is assigned, whatever the options.
+
+    Empty if the package has no reference that can be read.
+    """
+    return {assignment.target: place for place, assignment in enumerate(_assignments(definition))}
+
+
 @lru_cache(maxsize=64)
 def _assignments(definition: Definition) -> tuple[_Assignment, ...]:
     """All lines of the reference that assign something, in order."""
@@ -103,7 +111,12 @@ def _walk(
         if isinstance(node, ast.If):
             yield from _walk(node.body, (*guards, (node.test, True)))
             yield from _walk(node.orelse, (*guards, (node.test, False)))
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            # Reductions over all tensors are yielded on lines of their own, before their equation.
+            and not isinstance(node.value, ast.Yield)
+        ):
             yield node, node.targets[0].id, guards
 
 

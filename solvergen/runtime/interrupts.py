@@ -9,7 +9,9 @@ from collections.abc import Callable
 from signal import valid_signals
 from threading import get_ident, main_thread
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _SIGNALS = tuple(sorted(map(int, valid_signals())))
 
@@ -17,6 +19,9 @@ _SIGNALS = tuple(sorted(map(int, valid_signals())))
 # handlers costs half of what it costs to ask which of them can be called.
 _seen: tuple[Any, ...] = ()
 _functions: list[int] = []
+
+# What holds signals back at present, in the main thread; None outside of `uninterrupted` and in a window.
+_holding: _Held | None = None
 
 
 class NothingDone(KeyboardInterrupt):
@@ -33,7 +38,7 @@ def uninterrupted(work: Callable[[], None]) -> None:
     Python runs handlers in the main thread only: elsewhere there is nothing to hold back. Handlers that
     aren't Python functions are left alone. ``signal.siginterrupt`` is as after ``signal.signal`` again.
     """
-    global _seen, _functions
+    global _seen, _functions, _holding
     if get_ident() != main_thread().ident:
         work()
         return
@@ -41,12 +46,8 @@ def uninterrupted(work: Callable[[], None]) -> None:
     if handlers != _seen:
         _functions = [i for i, handler in enumerate(handlers) if callable(handler)]
         _seen = handlers
-    before: dict[int, Any] = {}
-    arrived: dict[int, FrameType | None] = {}
-
-    def hold(number: int, frame: FrameType | None) -> None:
-        arrived[number] = frame
-
+    held = _Held()
+    before, hold, outer = held.before, held.hold, _holding
     try:
         for i in _functions:
             number = _SIGNALS[i]
@@ -59,17 +60,77 @@ def uninterrupted(work: Callable[[], None]) -> None:
                     raise  # by such a handler
                 before.clear()  # not the main interpreter: no handler runs here either
                 break
+        _holding = held if before else None
         work()
     finally:
-        try:
-            for number in before:
-                _signal.signal(number, before[number])
-        except BaseException:  # by a handler that was set already
-            _put_back(before, hold)
-            raise
-        finally:
-            if arrived:
-                _handle(arrived, before)
+        _holding = outer
+        _let_go(held)
+
+
+def interruptible(work: Callable[[], T]) -> T:
+    """Call ``work`` from within what ``uninterrupted`` calls, as if it were not: signals that have arrived
+    are handled before it, others at once. Afterwards they are held back again.
+
+    Handlers that ``work`` sets stay: they handle what arrives from then on.
+    """
+    global _holding
+    if _holding is None or get_ident() != main_thread().ident:
+        return work()
+    held = _holding
+    _holding = None
+    try:
+        _let_go(held)
+        return work()
+    finally:
+        _holding = held
+        held.before.clear()
+        _hold_again(held)
+
+
+class _Held:
+    """Signals that are held back: what handles them otherwise, and those that have arrived.
+
+    ``hold`` is the handler meanwhile, one object that can be told by ``is``.
+    """
+
+    __slots__ = ("arrived", "before", "hold")
+
+    def __init__(self) -> None:
+        self.before: dict[int, Any] = {}
+        self.arrived: dict[int, FrameType | None] = {}
+        arrived = self.arrived
+
+        def hold(number: int, frame: FrameType | None) -> None:
+            arrived[number] = frame
+
+        self.hold = hold
+
+
+def _hold_again(held: _Held) -> None:
+    """Hold all signals back that Python functions handle, though those of some that arrive may raise."""
+    try:
+        for number in _SIGNALS:
+            handler = _signal.getsignal(number)
+            if callable(handler) and handler is not held.hold:
+                held.before[number] = handler
+                held.before[number] = _signal.signal(number, held.hold)
+    except BaseException:
+        _hold_again(held)
+        raise
+
+
+def _let_go(held: _Held) -> None:
+    """Set the handlers again, and handle what has arrived."""
+    before = held.before
+    try:
+        for number in before:
+            _signal.signal(number, before[number])
+    except BaseException:  # by a handler that was set already
+        _put_back(before, held.hold)
+        raise
+    finally:
+        if held.arrived:
+            _handle(held.arrived, before)
 
 
 def _put_back(handlers: dict[int, Any], hold: Any) -> None:

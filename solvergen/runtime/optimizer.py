@@ -6,23 +6,25 @@ counts and scalar states, launches run the update on a backend. Each has a modul
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
 
 import numpy as np
 
-from solvergen.errors import CompilerBug, HyperparameterError, OptimizerError, UnknownAttribute
+from solvergen.errors import ArrayError, CompilerBug, HyperparameterError, OptimizerError, UnknownAttribute
 from solvergen.runtime import backends, config, restoring
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.groups import MULTIPLIERS, Group
-from solvergen.runtime.interrupts import NothingDone, uninterrupted
+from solvergen.runtime.interrupts import NothingDone, interruptible, uninterrupted
 from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.parameters import Parameters, read_parameters
-from solvergen.runtime.plan import Launches
+from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
 from solvergen.runtime.policies import checked_policy, raise_nonfinite
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from solvergen.runtime.wrapping import Wrappers
 
 Self = TypeVar("Self", bound="Optimizer")
+Loss = TypeVar("Loss")
 
 
 class Optimizer:
@@ -45,6 +48,8 @@ class Optimizer:
     """
 
     definition: ClassVar[Definition]
+
+    _evaluating = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -90,26 +95,47 @@ class Optimizer:
             definition, self._backend, self._tensors, [g.options for g in self._groups], self._workspace
         )
 
-    def step(self, gradients: Any) -> bool:
+    @overload
+    def step(self, gradients: Callable[[], tuple[Loss, Any]]) -> Loss: ...
+
+    @overload
+    def step(self, gradients: Any) -> bool: ...
+
+    def step(self, gradients: Any) -> Any:
         """Update every parameter that has a gradient, in place.
 
         ``gradients``: laid out as the parameters were; None leaves a tensor alone, its state and its count
-        too. float64 parameters take float64 gradients, others float32, bfloat16 or float16 ones.
+        too. float64 parameters take float64 gradients, others float32, bfloat16 or float16 ones. Or a
+        function without arguments that evaluates at the parameters as they are and returns
+        ``(loss, gradients)``; a rule that evaluates the gradient several times in a step takes nothing else,
+        and calls it each time.
 
-        Returns True, or False if ``nonfinite="skip"`` left the step out. Raises ArrayError for gradients
-        that can't be used and for a parameter that has been made read-only, and NonfiniteGradient under
-        ``nonfinite="raise"``; nothing has changed then.
+        Returns True, or False if ``nonfinite="skip"`` left the step out; given a function, the loss of its
+        first evaluation. Raises ArrayError for gradients that can't be used and for a parameter that has been
+        made read-only, NonfiniteGradient under ``nonfinite="raise"``, OptimizerError where a function is
+        missing or returns something else, and what the function raises; nothing has changed then.
         Should the launch itself fail, as when a GPU does, counts, shared states and the scalar states on
         the host are as before, but some tensors may have been updated, and what lives beside them. Signals
-        (Ctrl-C) that arrive during a launch are handled when the step is done.
+        (Ctrl-C) that arrive during a launch are handled when the step is done; those that arrive while the
+        function runs, or before it runs again, at once, and if they raise, nothing has changed.
         """
-        flat = self._layout.flatten(gradients)
+        if self._evaluating:
+            raise _within_step("step")
+        several = bool(self.definition.evaluations)
+        if not is_closure(gradients):
+            if several:
+                raise asks_for_closure(type(self).__name__, gradients)
+            return self._step(self._layout.flatten(gradients), None)
+        loss, found = self._evaluate(gradients)
+        self._step(self._layout.flatten(found), gradients if several else None)
+        return loss
+
+    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
+        """A step by these gradients, and by those of the closure for a rule that evaluates some anew."""
         bound = self._launches.bind(flat)
         try:
-            if self._policy != "propagate" and not bound.finite():
-                if self._policy == "skip":
-                    return False
-                raise_nonfinite(self._backend, self._names, flat)
+            if not self._may_step(bound, flat):
+                return False
             bound.follow(self._cohorts)
             self._settings.refresh()
             with np.errstate(all="ignore"):
@@ -118,20 +144,51 @@ class Optimizer:
                 )
                 bound.fill(rows, wide)
 
-            def run() -> None:
-                undo = advance(bound.cohorts, scalars)
-                try:
-                    bound.launch()
-                except (Exception, SystemExit, NothingDone):
-                    # SystemExit is what an observer of the ptx backend may raise. Not every
-                    # KeyboardInterrupt: one that comes when a launch has returned finds the step done.
-                    undo()
-                    raise
-
-            uninterrupted(run)
+            if closure is None:
+                uninterrupted(lambda: _launch(bound, scalars))
+            else:
+                uninterrupted(lambda: self._launch_evaluating(closure, bound, scalars))
+        except LeftOut:
+            return False
         finally:
             bound.release()
         return True
+
+    def _may_step(self, bound: LaunchSet | StagedLaunchSet, flat: Sequence[object]) -> bool:
+        """Whether the policy lets the gradients that are bound pass. Raises NonfiniteGradient."""
+        if self._policy == "propagate" or bound.finite():
+            return True
+        if self._policy == "skip":
+            return False
+        raise_nonfinite(self._backend, self._names, flat)
+
+    def _evaluate(self, closure: Closure) -> tuple[Any, Any]:
+        self._evaluating = True
+        try:
+            return evaluated(closure)
+        finally:
+            self._evaluating = False
+
+    def _launch_evaluating(
+        self, closure: Closure, bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]
+    ) -> None:
+        """A step with evaluations in it. Whatever is raised finds it undone. Raises LeftOut."""
+        numbers = itertools.count(2)
+        bound.launch(lambda: self._evaluate_again(closure, bound, next(numbers)))
+        advance(bound.cohorts, scalars)
+
+    def _evaluate_again(self, closure: Closure, bound: LaunchSet | StagedLaunchSet, number: int) -> None:
+        """Bind the gradients at the parameters as they are in the middle of a step."""
+        _, found = interruptible(lambda: self._evaluate(closure))
+        try:
+            flat = self._layout.flatten(found)
+            self._launches.bind_again(bound, flat)
+        except ArrayError as problem:
+            raise ArrayError(
+                f"evaluation {number} of the step: {problem}; everything is as before the step"
+            ) from problem
+        if not self._may_step(bound, flat):
+            raise LeftOut
 
     def set(self, **changes: Any) -> None:
         """Change several hyperparameters (or multipliers) of all groups: all of them, or none.
@@ -269,6 +326,8 @@ class Optimizer:
         self._restore(snapshots.load(path), os.fspath(path), params=params, hyperparameters=hyperparameters)
 
     def _snapshot(self, *, params: bool) -> SnapshotData:
+        if self._evaluating:
+            raise _within_step("save and state_dict")
         return restoring.snapshot(
             self.definition,
             self._backend,
@@ -280,6 +339,8 @@ class Optimizer:
         )
 
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
+        if self._evaluating:
+            raise _within_step("load and load_state_dict")
         restoring.restore(
             data,
             self.definition,
@@ -371,6 +432,24 @@ class Optimizer:
             f"{type(self).__name__}({', '.join(values)}, backend={self.backend!r}, "
             f"tensors={len(self._tensors)}, elements={elements}, t={self.t})"
         )
+
+
+def _launch(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]) -> None:
+    """A step whose gradients are all bound."""
+    undo = advance(bound.cohorts, scalars)
+    try:
+        bound.launch()
+    except (Exception, SystemExit, NothingDone):
+        # SystemExit is what an observer of the ptx backend may raise. Not every KeyboardInterrupt: one that
+        # comes when a launch has returned finds the step done.
+        undo()
+        raise
+
+
+def _within_step(what: str) -> OptimizerError:
+    return OptimizerError(
+        f"a step is under way: {what} can't be called by the function that it evaluates the gradient with"
+    )
 
 
 def _shared(name: str, doc: str) -> property:

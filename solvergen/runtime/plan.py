@@ -42,22 +42,24 @@ L = TypeVar("L", bound=BoundLauncher)
 class Launch(Generic[L]):
     """A launcher, the positions of its tensors, and the tables that it reads.
 
-    ``dtype`` is the table's. ``pick`` reads this launch's gradients out of all; None where they are all
-    of them in order.
+    ``dtype`` is the table's, ``grad_dtype`` the gradients'. ``pick`` reads this launch's gradients
+    out of all; None where they are all of them in order.
     """
 
-    __slots__ = ("dtype", "launcher", "members", "pick", "rows", "table")
+    __slots__ = ("dtype", "grad_dtype", "launcher", "members", "pick", "rows", "table")
 
     def __init__(
         self,
         launcher: L,
         members: list[int],
         dtype: str,
+        grad_dtype: str,
         pick: Callable[[Sequence[object]], Sequence[object]] | None,
     ) -> None:
         self.launcher = launcher
         self.members = members
         self.dtype = dtype
+        self.grad_dtype = grad_dtype
         self.pick = pick
         self.rows = np.zeros(0, np.int32)
         self.table = np.zeros((0, 0), dtype)
@@ -123,8 +125,8 @@ class LaunchSet(BoundSet[Launcher]):
 
     __slots__ = ()
 
-    def launch(self) -> None:
-        """Run the update of everything that is bound."""
+    def launch(self, evaluate: Callable[[], None] | None = None) -> None:
+        """Run the update of everything that is bound. Such a rule evaluates nothing."""
         for launch in self.launches:
             launch.launcher.launch(launch.table, launch.rows)
 
@@ -171,10 +173,10 @@ class StagedLaunchSet(BoundSet[StagedLauncher]):
         if self._wide_width and self.launches:
             self._wide[...] = wide
 
-    def launch(self) -> None:
-        """Run the update of everything that is bound."""
+    def launch(self, evaluate: Callable[[], None] | None = None) -> None:
+        """Run the update of everything that is bound. ``evaluate`` binds other gradients."""
         if self._steps:
-            self._workspace.run(self._steps)
+            self._workspace.run(self._steps, evaluate)
 
 
 class Launches:
@@ -202,7 +204,12 @@ class Launches:
         self._known: dict[
             tuple[str | None, ...], LaunchSet | StagedLaunchSet
         ] = {}  # by dtypes, most recently used last
-        owned = [(a, t.plan.name) for t in tensors for a in (t.plan.param, *t.plan.states) if a is not None]
+        owned = [
+            (array, tensor.plan.name)
+            for tensor in tensors
+            for array in (tensor.plan.param, *tensor.plan.states, *tensor.plan.carried)
+            if array is not None
+        ]
         self._owned = Spans.over([array for array, _ in owned], backend.span_of)
         self._owners = [name for _, name in owned]
 
@@ -225,6 +232,31 @@ class Launches:
         if not found.bind(gradients):
             raise CompilerBug("a launcher refuses gradients that were checked")
         return self._use(dtypes, found)
+
+    def bind_again(self, bound: LaunchSet | StagedLaunchSet, gradients: Sequence[object]) -> None:
+        """Bind other gradients in the middle of a step, of the same tensors and dtypes.
+
+        Raises ArrayError that says which differ or can't be used.
+        """
+        for tensor, present, gradient in zip(self._tensors, bound.mask, gradients, strict=True):
+            if bool(present) is (gradient is None):
+                here, there = ("a", "none") if gradient is not None else ("no", "one")
+                raise ArrayError(
+                    f"{tensor.plan.name!r} has {here} gradient, but had {there} in the first evaluation, "
+                    "which decides which tensors take part in the step"
+                )
+        if bound.bind(gradients):
+            return
+        self._check(gradients)
+        for launch in bound.launches:
+            for i in launch.members:
+                dtype, first = self._backend.dtype_of(gradients[i]), launch.grad_dtype
+                if dtype != first:
+                    raise ArrayError(
+                        f"the gradient of {self._tensors[i].plan.name!r} has dtype {dtype}, but had {first} "
+                        "in the first evaluation; all those of a step must have the same"
+                    )
+        raise CompilerBug("a launcher refuses gradients that were checked")
 
     def _use(
         self, dtypes: tuple[str | None, ...], launches: LaunchSet | StagedLaunchSet
@@ -271,6 +303,7 @@ class Launches:
                     self._backend.prepare(plan),
                     members,
                     STORAGE_TYPES[param_dtype].compute if kernels else "float64",
+                    grad_dtype,
                     None if everything else picker(members),
                 )
             )

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from solvergen.runtime import scalars
+from solvergen.runtime.closures import gradient
 from solvergen.runtime.reductions import (
     count_nonzero,
     dot,
@@ -38,6 +39,7 @@ __all__ = [
     "dot",
     "floor",
     "floor_divide",
+    "gradient",
     "max_abs",
     "maximum",
     "mean",

@@ -49,7 +49,8 @@ def make_tensors(
     arrays: Sequence[Array],
     groups: Sequence[Group],
 ) -> tuple[Tensor, ...]:
-    """Allocate the states of parameters that were checked."""
+    """Allocate the states of parameters that were checked, and what kernels carry from pass to pass."""
+    kernels = backend.table == "kernel"
     position = {name: i for i, name in enumerate(names)}
     tensors: list[Tensor | None] = [None] * len(names)
     for g, group in enumerate(groups):
@@ -61,7 +62,8 @@ def make_tensors(
                 backend.allocate(param, initial[state]) if state in active else None
                 for state in definition.array_states
             )
-            plan = TensorPlan(name, param, tuple(param.shape), states)
+            carried = tuple(backend.allocate(param, 0.0) for _ in definition.carried) if kernels else ()
+            plan = TensorPlan(name, param, tuple(param.shape), states, carried)
             tensors[position[name]] = Tensor(plan, backend.dtype_of(param), g)
     return tuple(tensor for tensor in tensors if tensor is not None)
 

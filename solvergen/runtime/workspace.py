@@ -8,7 +8,7 @@ and lives where the tensors live. ``KernelWorkspace`` has the order of a step fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
+from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.reductions import total_of_terms
 
 if TYPE_CHECKING:
@@ -50,26 +51,58 @@ class KernelWorkspace(ABC):
     def write(self, states: HostArray, shared: HostArray) -> None:
         """See ``Workspace``."""
 
-    def run(self, launches: Sequence[tuple[StagedLauncher, Step]]) -> None:
+    def run(
+        self,
+        launches: Sequence[tuple[StagedLauncher, Step]],
+        evaluate: Callable[[], None] | None = None,
+    ) -> None:
         """See ``Workspace``."""
+        passed: list[KernelLauncher] = []
+        try:
+            self._step(launches, evaluate, passed)
+        except BaseException:
+            if self._definition.evaluations:
+                uninterrupted(lambda: _put_back(passed))
+            raise
+
+    def _step(
+        self,
+        launches: Sequence[tuple[StagedLauncher, Step]],
+        evaluate: Callable[[], None] | None,
+        passed: list[KernelLauncher],
+    ) -> None:
+        """A step. ``passed`` gets the launchers that have begun to change something, and can undo it."""
         launchers = [cast("KernelLauncher", launcher) for launcher, _ in launches]
+        steps = [step for _, step in launches]
         passes = self._definition.passes
-        first = launches[0][1]
-        self.begin(first.total_size, first.leader)
-        for launcher, (_, step) in zip(launchers, launches, strict=True):
+        self.begin(steps[0].total_size, steps[0].leader)
+        for launcher, step in zip(launchers, steps, strict=True):
             launcher.begin(step)
         for number, one in enumerate((*passes, None)):
             for launcher in launchers:
                 if number in launcher.plan.stages:
                     launcher.run_stage(number)
+            for _ in range(self._definition.evaluations.count(number)):
+                if evaluate is None:
+                    raise CompilerBug(f"{self._definition.name} evaluates gradients, but has no function to")
+                evaluate()
+                for launcher, step in zip(launchers, steps, strict=True):
+                    launcher.begin(step)
             if one is None:
                 break
             running = [launcher for launcher in launchers if number in launcher.plan.passes]
             for launcher in running:
                 launcher.run_pass(number)
+                if number == 0:
+                    passed.append(launcher)
             if running and "all" in one.over:
                 self.combine(number)
         self.commit()
+
+
+def _put_back(launchers: Sequence[KernelLauncher]) -> None:
+    for launcher in launchers:
+        launcher.put_back()
 
 
 class HostWorkspace(KernelWorkspace):

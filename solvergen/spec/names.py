@@ -45,11 +45,11 @@ CONSTRUCTOR_NAMES = ("self", "super", "params", "backend", "nonfinite", "wrapper
 """Taken in ``__init__`` of the generated class."""
 
 OPTIMIZER_ATTRIBUTES = (
-    "averaged", "backend", "check", "constraints", "decay_mult", "definition", "effective", "flush",
-    "from_config", "get_config", "given_options", "group", "groups", "hyperparameters", "load",
-    "load_state_dict", "lr_mult", "multipliers", "name", "names", "nonfinite", "options", "param",
-    "params", "pending", "restore", "save", "set", "shared", "state", "state_dict", "step", "steps",
-    "t", "wrappers", "zero_grad",
+    "averaged", "averages", "backend", "check", "constraints", "decay_mult", "definition", "effective",
+    "flush", "from_config", "get_config", "given_options", "group", "groups", "hyperparameters", "load",
+    "load_state_dict", "lr_mult", "multipliers", "name", "names", "nonfinite", "options", "param", "params",
+    "pending", "restore", "save", "set", "shared", "state", "state_dict", "step", "steps", "t", "wrappers",
+    "zero_grad",
 )  # fmt: skip
 """Attributes of an optimizer and keys of its groups, beside which hyperparameters and options live."""
 

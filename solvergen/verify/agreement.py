@@ -11,19 +11,19 @@ from typing import Any
 from solvergen.errors import AgreementError, VerificationError
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.definition import Definition
-from solvergen.runtime.equations import Equation, equation_of
+from solvergen.runtime.equations import Equation, equation_of, program_order
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.arguments import checked_optimizer
-from solvergen.verify.direct import run_directly
+from solvergen.verify.direct import options_of, positions_of, run_directly
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.drawing import each_example
 from solvergen.verify.dtypes import PAIRS
-from solvergen.verify.example import Example
+from solvergen.verify.example import Example, Tensor
 from solvergen.verify.limits import Limits
 from solvergen.verify.machines import machine, why_unavailable
 from solvergen.verify.replaying.reproducer import how_to_reproduce
 from solvergen.verify.running import run
-from solvergen.verify.settings import Space, space_of
+from solvergen.verify.settings import space_of
 from solvergen.verify.shrinking import shrunk
 from solvergen.verify.trace import Difference, Trace, first_difference
 
@@ -50,7 +50,9 @@ def disagreement_on(
         found = run(optimizer, place, example)
     except Exception as error:  # whatever it is, the rule has a result and the backend none
         return finding(error=f"{type(error).__name__}: {error}")
-    difference = first_difference(expected, found)
+    difference = first_difference(
+        expected, found, program_order(definition) if definition.is_staged else None
+    )
     if difference is None:
         return None
     return finding(difference=difference, equation=equation_behind(definition, example, difference))
@@ -59,11 +61,18 @@ def disagreement_on(
 def equation_behind(definition: Definition, example: Example, difference: Difference) -> Equation | None:
     """The equation that the value of a difference comes from; None if it isn't one of the rule's."""
     tensor = next((t for t in example.tensors if t.name == difference.tensor), None)
+    if difference.buffer in definition.shared_states:
+        tensor = _speaker(example, difference)
     if tensor is None or difference.step == 0:
         return None
-    setting = example.groups[tensor.group].options
-    options = Space(definition, ()).resolved(setting, example.steps[0].hyperparameters[tensor.group])
-    return equation_of(definition, difference.buffer, options)
+    return equation_of(definition, difference.buffer, options_of(definition, example, tensor))
+
+
+def _speaker(example: Example, difference: Difference) -> Tensor | None:
+    """The tensor that spoke for the optimizer in the step of a difference: the first that took part."""
+    gradients = example.steps[max(difference.step, 1) - 1].gradients
+    taking_part = [i for i in positions_of(example.tensors) if gradients[i] is not None]
+    return example.tensors[taking_part[0]] if taking_part else None
 
 
 @dataclass

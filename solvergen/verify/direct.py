@@ -1,12 +1,14 @@
 """The rule itself: the generated NumPy reference called directly, tensor by tensor.
 
 This is what every backend is compared with. It goes around the whole runtime: no plans, no cohorts, no
-table of scalars; each tensor has its own count and calls ``Definition.update`` with its hyperparameters
-as they are. So a mistake of the runtime's, or of the passes that hoist scalars, can't hide on both sides.
+table of scalars, no workspace; each tensor has its own count and calls ``Definition.update`` with its
+hyperparameters as they are. So a mistake of the runtime's, or of the passes that hoist scalars, can't hide on
+both sides. Tensors meet only where the rule says so: in reductions over all of them and in shared states.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
+from solvergen.verify import order
 from solvergen.verify.example import Example, Step, Tensor
 from solvergen.verify.trace import Moment, Trace
 
@@ -39,10 +42,11 @@ class Followed:
         active = definition.active_state(**options)
         initial = definition.initial_state(**hyperparameters, **options)
         self.arrays: dict[str, HostArray | None] = dict.fromkeys(definition.array_states)
-        self.scalars: dict[str, float | None] = dict.fromkeys(definition.scalar_states)
+        self.scalars: dict[str, float | None] = dict.fromkeys(definition.all_scalar_states)
+        self.shared = tuple(name for name in definition.shared_states if name in active)
         for state in definition.state:
             value = initial[state.name]
-            if state.name not in active:
+            if state.name not in active or state.shape == "shared":
                 continue
             if state.shape == "scalar":
                 self.scalars[state.name] = float(drawn.scalars.get(state.name, value))
@@ -53,9 +57,27 @@ class Followed:
             else:
                 self.arrays[state.name] = np.full(param.shape, value, self.real)
 
-    def step(self, gradient: HostArray, hyperparameters: Mapping[str, float]) -> None:
-        """One update, as the language defines it."""
+    def begin(
+        self, gradient: HostArray, hyperparameters: Mapping[str, float], shared: Mapping[str, float]
+    ) -> Any:
+        """One update, as the language defines it: its results, or a generator that asks for reductions over
+        all tensors on the way to them. ``shared``: the states of the whole optimizer, as they are."""
         self.t += 1
+        return self.definition.update(
+            self.param.astype(self.real),
+            gradient.astype(self.real),
+            *self.arrays.values(),
+            *self.scalars.values(),
+            *(shared[name] if name in self.shared else None for name in self.definition.shared_states),
+            *hyperparameters.values(),
+            float(self.t),
+            *self.options.values(),
+            self.real.type,
+            _rounding(self.param.dtype, self.real),
+        )
+
+    def finish(self, results: tuple[Any, ...]) -> dict[str, float]:
+        """Keep what the update returned. Returns the shared states as this tensor has them."""
         storage, shape, real = self.param.dtype, self.param.shape, self.real
 
         def stored(elements: Any) -> HostArray:
@@ -63,24 +85,83 @@ class Followed:
             array: HostArray = np.broadcast_to(np.asarray(elements, real), shape)
             return array
 
-        results = self.definition.update(
-            self.param.astype(real),
-            gradient.astype(real),
-            *self.arrays.values(),
-            *self.scalars.values(),
-            *hyperparameters.values(),
-            float(self.t),
-            *self.options.values(),
-            real.type,
-            _rounding(storage, real),
-        )
-        param, rest = results[0], results[1:]
-        self.param = np.array(stored(param).astype(storage))
-        for name, value in zip((*self.arrays, *self.scalars), rest, strict=True):
-            if name in self.arrays and self.arrays[name] is not None:
+        self.param = np.array(stored(results[0]).astype(storage))
+        names = (*self.arrays, *self.scalars, *self.definition.shared_states)
+        rest = dict(zip(names, results[1:], strict=True))
+        for name, value in rest.items():
+            if self.arrays.get(name) is not None:
                 self.arrays[name] = np.array(stored(value))
-            elif name in self.scalars and self.scalars[name] is not None:
+            elif self.scalars.get(name) is not None:
                 self.scalars[name] = float(value)
+        return {name: float(rest[name]) for name in self.shared}
+
+
+class Whole:
+    """All tensors of an optimizer, and the states that are one number for all of them.
+
+    ``positions``: the indices of ``tensors`` by their places in the optimizer, which the order of reductions
+    over all tensors and the choice of the one that speaks for the optimizer go by.
+    """
+
+    def __init__(
+        self, tensors: Sequence[Followed], positions: Sequence[int], shared: Mapping[str, float]
+    ) -> None:
+        self.tensors = tensors
+        self.positions = positions
+        self.shared = dict(shared)
+
+    def step(
+        self, gradients: Sequence[HostArray | None], hyperparameters: Sequence[Mapping[str, float]]
+    ) -> None:
+        """One step; both arguments have an entry for each tensor, None where it takes no part."""
+        begun = {
+            place: self.tensors[i].begin(gradient, hyperparameters[i], self.shared)
+            for place, i in enumerate(self.positions)
+            if (gradient := gradients[i]) is not None
+        }
+        size = sum(gradient.size for gradient in gradients if gradient is not None)
+        results = _in_lock_step(begun, len(self.positions), float(size))
+        found = [self.tensors[self.positions[place]].finish(result) for place, result in results.items()]
+        self.shared.update(found[0] if found else {})
+
+
+def _in_lock_step(begun: Mapping[int, Any], places: int, size: float) -> dict[int, tuple[Any, ...]]:
+    """What updates return, by place. One that asks for a reduction over all tensors waits until all others
+    have come as far in the program. ``size``: elements of all tensors that take part."""
+    results: dict[int, tuple[Any, ...]] = {}
+    asked: dict[int, Any] = {}
+
+    def go_on(place: int, answer: float | None) -> None:
+        try:
+            asked[place] = begun[place].send(answer)
+        except StopIteration as end:
+            results[place] = end.value
+
+    for place, work in begun.items():
+        if isinstance(work, tuple):
+            results[place] = work
+        else:
+            go_on(place, None)
+    while asked:
+        index = min(ask.index for ask in asked.values())
+        served = {place: ask for place, ask in asked.items() if ask.index == index}
+        kind = next(iter(served.values())).kind
+        terms = [served[place].total if place in served else 0.0 for place in range(places)]
+        answer = _value_of(kind, terms, size)
+        for place in served:
+            del asked[place]
+            go_on(place, answer)
+    return {place: results[place] for place in begun}
+
+
+def _value_of(kind: str, terms: Sequence[float], size: float) -> float:
+    """A reduction over all tensors, from each one's total (+0.0 where it takes no part)."""
+    total = order.total_over_all(terms, order.larger if kind == "max_abs" else order.add, 0.0)
+    if kind == "norm2":
+        return math.sqrt(total) if total >= 0 else math.nan
+    if kind == "mean":
+        return total / size if size else math.nan
+    return total
 
 
 def _rounding(storage: np.dtype[Any], real: np.dtype[Any]) -> Callable[[Any], Any]:
@@ -116,18 +197,17 @@ def options_of(definition: Definition, example: Example, tensor: Tensor) -> dict
 def run_directly(definition: Definition, example: Example) -> Trace:
     """What the rule makes of ``example``."""
     with np.errstate(all="ignore"):
-        tensors = [_make(definition, example, index) for index in range(len(example.tensors))]
-        trace = [_moment(example, tensors, "made")]
+        whole = whole_of(definition, example)
+        trace = [_moment(example, whole, "made")]
         for step in example.steps:
             present = [g for g in step.gradients if g is not None]
             outcome = "applied"
             if not is_applied(example.nonfinite, present):
                 outcome = "skipped" if example.nonfinite == "skip" else "raised"
             else:
-                for tensor, drawn, gradient in zip(tensors, example.tensors, step.gradients, strict=True):
-                    if gradient is not None:
-                        tensor.step(gradient, hyperparameters_of(definition, example, step, drawn))
-            trace.append(_moment(example, tensors, outcome))
+                values = [hyperparameters_of(definition, example, step, drawn) for drawn in example.tensors]
+                whole.step(step.gradients, values)
+            trace.append(_moment(example, whole, outcome))
     return tuple(trace)
 
 
@@ -136,19 +216,37 @@ def is_applied(nonfinite: str, gradients: Iterable[HostArray]) -> bool:
     return nonfinite == "propagate" or all(_is_finite(g) for g in gradients)
 
 
-def _make(definition: Definition, example: Example, index: int) -> Followed:
-    drawn = example.tensors[index]
-    values = hyperparameters_of(definition, example, example.steps[0], drawn)
-    return Followed(definition, options_of(definition, example, drawn), values, drawn, example.start)
+def positions_of(tensors: Sequence[Tensor]) -> list[int]:
+    """The indices of tensors by their places in the optimizer, which has them by group."""
+    return sorted(range(len(tensors)), key=lambda index: tensors[index].group)
+
+
+def whole_of(definition: Definition, example: Example) -> Whole:
+    """The optimizer that ``example`` is a run of, before its first step."""
+    first = example.steps[0]
+    values = [hyperparameters_of(definition, example, first, tensor) for tensor in example.tensors]
+    options = [options_of(definition, example, tensor) for tensor in example.tensors]
+    tensors = [
+        Followed(definition, mine, given, drawn, example.start)
+        for mine, given, drawn in zip(options, values, example.tensors, strict=True)
+    ]
+    positions = positions_of(example.tensors)
+    shared: dict[str, float] = {}
+    for index in positions:
+        # One that only some groups have begins as the first of them says.
+        initial = definition.initial_state(**values[index], **options[index])
+        shared = {**{name: float(initial[name]) for name in tensors[index].shared}, **shared}
+    return Whole(tensors, positions, {name: example.shared.get(name, x) for name, x in shared.items()})
 
 
 def _is_finite(gradient: HostArray) -> bool:
     return bool(np.isfinite(gradient.astype(np.float64)).all())
 
 
-def _moment(example: Example, tensors: Sequence[Followed], outcome: str) -> Moment:
+def _moment(example: Example, whole: Whole, outcome: str) -> Moment:
     """What there is now. Arrays are never changed in place here, so they need no copies."""
     names = [tensor.name for tensor in example.tensors]
+    tensors = whole.tensors
     buffers = [
         {**{name: a for name, a in t.arrays.items() if a is not None}, "param": t.param} for t in tensors
     ]
@@ -158,4 +256,5 @@ def _moment(example: Example, tensors: Sequence[Followed], outcome: str) -> Mome
         dict(zip(names, buffers, strict=True)),
         dict(zip(names, scalars, strict=True)),
         {name: t.t for name, t in zip(names, tensors, strict=True)},
+        dict(whole.shared),
     )

@@ -54,7 +54,7 @@ class Disagreement:
         where = "after making it" if d.step == 0 else f"after step {d.step}"
         if d.buffer == "outcome":
             return f"step {d.step} was {d.found}, should have been {d.expected}"
-        place = f"{d.buffer} of {d.tensor}"
+        place = f"{d.buffer} of {d.tensor}" if d.tensor else d.buffer
         if d.index is not None:
             place += f" at {list(d.index)}"
         return f"{place} {where}: {_plain(d.found)}, should be {_plain(d.expected)}{self._distance}"
@@ -79,6 +79,8 @@ class Disagreement:
         lines += ["", f"nonfinite: {example.nonfinite}"]
         if example.start:
             lines.append(f"updates before the first step: {example.start}")
+        for name, value in example.shared.items():
+            lines.append(f"shared state {name} begins = {value!r}")
         for index, group in enumerate(example.groups):
             title = f"group {index}: " if len(example.groups) > 1 else ""
             values = {**example.steps[0].hyperparameters[index], **group.multipliers, **group.options}
@@ -95,6 +97,8 @@ class Disagreement:
             return [f"  step {d.step}", f"  expected  {d.expected}", f"  found     {d.found}"]
         step = "before the first step" if d.step == 0 else f"step {d.step} of {len(self.example.steps)}"
         place = f"  {step}, tensor {d.tensor}, buffer {d.buffer}"
+        if not d.tensor:
+            place = f"  {step}, shared state {d.buffer}"
         if d.index is not None:
             place += f", element {list(d.index)}"
         lines = [

@@ -62,7 +62,8 @@ class Example:
 
     ``start``: the count of updates that every tensor has behind it before the first step here.
     ``nonfinite``: the policy. ``reuse``: gradients are written into the same memory at every step, as
-    frameworks do, instead of into new arrays.
+    frameworks do, instead of into new arrays. ``shared``: states of the whole optimizer that are
+    loaded before the first step.
     """
 
     groups: tuple[Group, ...]
@@ -71,3 +72,4 @@ class Example:
     start: int = 0
     nonfinite: str = "propagate"
     reuse: bool = False
+    shared: Mapping[str, float] = field(default_factory=dict)

@@ -70,7 +70,8 @@ def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace
         for tensor in example.tensors
     ]
     made = _make(optimizer, backend, example, params)
-    if example.start or any(tensor.arrays or tensor.scalars for tensor in example.tensors):
+    loaded = any(tensor.arrays or tensor.scalars for tensor in example.tensors)
+    if example.start or example.shared or loaded:
         made.load_state_dict(_loaded(made.state_dict(), example))
     trace = [_moment(made, backend, example, "made")]
     lying: dict[int, _Placed] = {}
@@ -138,7 +139,10 @@ def _loaded(saved: Mapping[str, Any], example: Example) -> dict[str, Any]:
             "arrays": {**kept["arrays"], **tensor.arrays},
             "scalars": {**kept["scalars"], **tensor.scalars},
         }
-    return {**saved, "tensors": tensors}
+    if "shared" not in saved:
+        return {**saved, "tensors": tensors}
+    shared = {name: example.shared.get(name, value) for name, value in saved["shared"].items()}
+    return {**saved, "tensors": tensors, "shared": shared}
 
 
 def _moment(made: Optimizer, backend: Backend, example: Example, outcome: str) -> Moment:
@@ -153,6 +157,5 @@ def _moment(made: Optimizer, backend: Backend, example: Example, outcome: str) -
         buffers[name] = {s: backend.to_host(a) for s, a in held.items() if s in arrays}
         buffers[name]["param"] = backend.to_host(made.params[name])
         scalars[name] = {s: value for s, value in held.items() if s not in arrays}
-    return Moment(
-        outcome, buffers, scalars, {tensor.name: made.steps[tensor.name] for tensor in example.tensors}
-    )
+    counts = {tensor.name: made.steps[tensor.name] for tensor in example.tensors}
+    return Moment(outcome, buffers, scalars, counts, dict(made.shared))

@@ -125,6 +125,8 @@ def _settings(found: Disagreement, space: Space) -> Iterator[Example]:
         yield replace(example, nonfinite="propagate")
     if example.reuse:
         yield replace(example, reuse=False)
+    for name in example.shared:
+        yield replace(example, shared={k: v for k, v in example.shared.items() if k != name})
     for i, group in enumerate(example.groups):
         for name in group.multipliers:
             left = {k: v for k, v in group.multipliers.items() if k != name}

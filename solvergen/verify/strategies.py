@@ -7,6 +7,7 @@ drawn. Each strategy shrinks towards one tensor of one element, float32, zeros, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -15,18 +16,21 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.groups import MULTIPLIERS as GROUP_MULTIPLIERS
-from solvergen.verify.direct import Followed, effective_of, is_applied
+from solvergen.verify.direct import Followed, hyperparameters_of, is_applied, whole_of
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
 from solvergen.verify.settings import Space, hyperparameters_near
-from solvergen.verify.values import SEEDS, arrays
+from solvergen.verify.values import CALM, KINDS, SEEDS, arrays
 
 VECTOR_WIDTHS = (4, 8, 16, 32, 64)
 """Elements that processors and GPUs handle at once, in one type or another."""
 
 CHUNKS = (1024, 2048, 4096, 16384, 32768)
 """Sizes at which backends are likely to divide their work."""
+
+ROW, REDUCED = 256, 4096
+"""Lanes of a reduction, and terms of one of its totals."""
 
 MULTIPLIERS = (1.0, 0.0, 0.5, 2.0, 0.1, 10.0)
 STARTS = (0, 1, 9, 60, 400, 2**24 - 1, 2**24, 2**31 - 1, 2**53 - 8)
@@ -49,6 +53,18 @@ _SIZES = st.sampled_from(
     )
 )
 """Numbers of elements: few, about the vector widths, more, and (one in ten) about the chunk sizes."""
+_STAGED_SIZES = st.sampled_from(
+    (
+        *(1, 0, 2, 3, 5) * 6,
+        *[w + d for w in VECTOR_WIDTHS for d in (0, -1, 1)],
+        *range(66, 200, 13),
+        *[ROW * n + d for n in (1, 1, 1, 2, 5, 15) for d in (0, -1, 1)],
+        *[REDUCED * n + d for n in (1, 1, 2) for d in (0, -1, 1)],
+        *(3 * REDUCED + 700, 5 * REDUCED - 1),
+    )
+)
+"""The same for rules with reductions, of which one in five is about a row of lanes or a few, and one in eight
+about the chunks that totals are made of."""
 _OFFSETS = st.sampled_from((0, 0, 1, 2, 3, 5, 8))
 _GROUPS = st.sampled_from((1, 1, 1, 2, 3))
 _MULTIPLIER = st.sampled_from(MULTIPLIERS)
@@ -56,7 +72,21 @@ _STARTS = st.sampled_from((0, 0, 0, *STARTS[1:]))
 _POLICIES = st.sampled_from(("propagate",) * 6 + ("skip", "raise"))
 _EMPTY = st.sampled_from(((0,), (0, 3), (2, 0, 2)))
 _SCALAR_STATES = st.floats(0.0, 2.0)
-_DICE = {n: st.integers(0, n - 1) for n in (2, 3, 5, 6, 20)}
+_DICE = {n: st.integers(0, n - 1) for n in (2, 3, 4, 5, 6, 20)}
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How tensors are drawn: their sizes, what they hold, and that one in ``mixed`` runs has two mixes of
+    types."""
+
+    sizes: st.SearchStrategy[int] = _SIZES
+    kinds: st.SearchStrategy[str] = KINDS
+    mixed: int = 5
+
+
+ELEMENTWISE = Manner()
+STAGED = Manner(_STAGED_SIZES, mixed=3)
 
 
 def _one_in(draw: st.DrawFn, n: int) -> bool:
@@ -65,9 +95,9 @@ def _one_in(draw: st.DrawFn, n: int) -> bool:
 
 
 @st.composite
-def shapes(draw: st.DrawFn, most: int) -> tuple[int, ...]:
+def shapes(draw: st.DrawFn, most: int, sizes: st.SearchStrategy[int] = _SIZES) -> tuple[int, ...]:
     """Shapes of at most ``most`` elements: without dimensions, empty, and up to three dimensions."""
-    size = min(draw(_SIZES), most)
+    size = min(draw(sizes), most)
     if size == 0:
         return draw(_EMPTY)
     divisor = next((d for d in (2, 3, 5) if size % d == 0), None)
@@ -103,6 +133,7 @@ def _tensors(
     limits: Limits,
     states: Sequence[tuple[Sequence[str], Sequence[str]]],
     pairs: Sequence[tuple[str, str]],
+    manner: Manner,
 ) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
     """The parameters, and the storage type of each one's gradient.
 
@@ -113,7 +144,7 @@ def _tensors(
     # Mostly one mix of types for all: each further one is a kernel more to compile.
     pair = st.sampled_from([p for p in pairs for _ in range(FLOAT64 if p == ("float64", "float64") else 1)])
     mixes = [draw(pair)]
-    if _one_in(draw, 5):
+    if _one_in(draw, manner.mixed):
         mixes.append(draw(pair))
     # What a state can hold after some steps is little of what a kernel may meet: maxima, running means
     # and the like are seldom -0.0, negative or NaN in one and not in the other.
@@ -121,12 +152,12 @@ def _tensors(
     left, tensors, types = limits.elements, [], []
     for index in range(count):
         param, grad = mixes[len(mixes) > 1 and _one_in(draw, 2)]
-        shape = draw(shapes(left))
+        shape = draw(shapes(left, manner.sizes))
         left -= int(np.prod(shape, dtype=np.int64))
         # The first tensors fill the groups, so that none is empty.
         group = index if index < groups else draw(st.integers(0, groups - 1))
         offset = draw(_OFFSETS)
-        contents = draw(arrays(param, shape))
+        contents = draw(arrays(param, shape, manner.kinds))
         held, floats = states[group] if loaded else ((), ())
         compute = compute_dtype(param).name
         tensors.append(
@@ -135,7 +166,7 @@ def _tensors(
                 contents,
                 offset,
                 group,
-                {name: draw(arrays(compute, shape)) for name in held},
+                {name: draw(arrays(compute, shape, manner.kinds)) for name in held},
                 {name: draw(_SCALAR_STATES) for name in floats},
             )
         )
@@ -148,7 +179,7 @@ def _states(definition: Definition, options: Mapping[str, bool]) -> tuple[list[s
     active = definition.active_state(**options)
     return (
         [name for name in definition.array_states if name in active],
-        [name for name in definition.scalar_states if name in active],
+        [name for name in definition.all_scalar_states if name in active],
     )
 
 
@@ -205,26 +236,17 @@ def _gradients(
     now: Followed,
     before: HostArray | None,
     hyperparameters: Mapping[str, float],
+    kinds: st.SearchStrategy[str],
 ) -> HostArray:
     """A gradient for a tensor as it is now: any numbers, or such as oppose what stands beside them.
 
     ``before``: the gradient of the step before.
     """
     if not _one_in(draw, 3):
-        return draw(arrays(dtype, now.param.shape))
+        return draw(arrays(dtype, now.param.shape, kinds))
     states = [state for state in now.arrays.values() if state is not None]
     others = [now.param, *([] if before is None else [before])]
     return draw(_opposed(dtype, states, others, hyperparameters))
-
-
-def _effective(
-    definition: Definition, groups: Sequence[Group], hyperparameters: Sequence[Mapping[str, float]]
-) -> list[dict[str, float]]:
-    """For each group, its hyperparameters as updates see them."""
-    return [
-        effective_of(definition, values, group.multipliers)
-        for group, values in zip(groups, hyperparameters, strict=True)
-    ]
 
 
 @st.composite
@@ -242,10 +264,18 @@ def examples(
         space.resolved(group.options, hyperparameters)
         for group, hyperparameters in zip(groups, current, strict=True)
     ]
-    tensors, types = draw(_tensors(limits, [_states(space.definition, o) for o in options], pairs))
+    definition = space.definition
+    manner = STAGED if definition.is_staged else ELEMENTWISE
+    if definition.is_staged and not _one_in(draw, 4):
+        manner = replace(manner, kinds=CALM)
+    states = [_states(definition, chosen) for chosen in options]
+    tensors, types = draw(_tensors(limits, states, pairs, manner))
+    example = Example(groups, tensors, (Step((), 0, tuple(current)),), start=start)
     # The rule is followed on the way, so that gradients can oppose what stands beside them by then.
-    effective = _effective(space.definition, groups, current)
-    followed = [Followed(space.definition, options[t.group], effective[t.group], t, start) for t in tensors]
+    whole = whole_of(definition, example)
+    if whole.shared and _one_in(draw, 3):
+        example = replace(example, shared={name: draw(_SCALAR_STATES) for name in whole.shared})
+        whole.shared.update(example.shared)
     nonfinite = draw(_POLICIES)
     steps: list[Step] = []
     lengths = [n for n in (1, 2, 2, 3, 3, 4, *range(5, limits.steps + 1)) if n <= limits.steps]
@@ -255,9 +285,10 @@ def examples(
                 draw(hyperparameters_near(space, group.options, now, group.multipliers, fixed, late))
                 for group, now, fixed in zip(groups, current, options, strict=True)
             ]
-        effective = _effective(space.definition, groups, current)
+        step = Step((), 0, tuple(current))
+        effective = [hyperparameters_of(definition, example, step, tensor) for tensor in tensors]
         gradients: list[HostArray | None] = []
-        for index, (tensor, now, dtype) in enumerate(zip(tensors, followed, types, strict=True)):
+        for index, (tensor, now, dtype) in enumerate(zip(tensors, whole.tensors, types, strict=True)):
             if _one_in(draw, 6):
                 gradients.append(None)
                 continue
@@ -265,18 +296,9 @@ def examples(
             if len(others) > 1 and _one_in(draw, 20):
                 dtype = draw(st.sampled_from(others))  # gradients may change their type from step to step
             before = steps[-1].gradients[index] if steps else None
-            gradients.append(draw(_gradients(dtype, now, before, effective[tensor.group])))
-        steps.append(Step(tuple(gradients), draw(_OFFSETS), tuple(current)))
+            gradients.append(draw(_gradients(dtype, now, before, effective[index], manner.kinds)))
+        steps.append(replace(step, gradients=tuple(gradients), offset=draw(_OFFSETS)))
         with np.errstate(all="ignore"):
             if is_applied(nonfinite, (g for g in gradients if g is not None)):
-                for tensor, now, gradient in zip(tensors, followed, gradients, strict=True):
-                    if gradient is not None:
-                        now.step(gradient, effective[tensor.group])
-    return Example(
-        groups=groups,
-        tensors=tensors,
-        steps=tuple(steps),
-        start=start,
-        nonfinite=nonfinite,
-        reuse=_one_in(draw, 2),
-    )
+                whole.step(gradients, effective)
+    return replace(example, steps=tuple(steps), nonfinite=nonfinite, reuse=_one_in(draw, 2))

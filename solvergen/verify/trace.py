@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,14 @@ class Moment:
 
     ``outcome``: "made" at step 0, then "applied", "skipped" or "raised". By name of tensor:
     ``buffers``, its active array states and last "param", which follows from them; ``scalars``, its
-    scalar states; ``counts``, its ``t``.
+    scalar states; ``counts``, its ``t``. ``shared``: the states of the whole optimizer.
     """
 
     outcome: str
     buffers: Mapping[str, Mapping[str, HostArray]]
     scalars: Mapping[str, Mapping[str, float]]
     counts: Mapping[str, int]
+    shared: Mapping[str, float] = field(default_factory=dict)
 
 
 Trace = tuple[Moment, ...]
@@ -34,9 +35,10 @@ Trace = tuple[Moment, ...]
 class Difference:
     """The first place where a run isn't what it should be.
 
-    ``buffer`` is "param", the name of a state, "t", or "outcome" (then ``expected`` and ``found`` are
-    words). ``index`` is None unless the buffer has elements. ``ulps`` is None where a distance has no
-    meaning. ``count`` of ``size`` elements of this buffer differ at this step.
+    ``buffer`` is "param", the name of a state, "t", or "outcome" (then ``expected`` and ``found`` are words).
+    ``tensor`` is "" for an outcome and for a state of the whole optimizer. ``index`` is None unless the buffer
+    has elements. ``ulps`` is None where a distance has no meaning. ``count`` of ``size`` elements of this
+    buffer differ at this step.
     """
 
     step: int
@@ -50,59 +52,73 @@ class Difference:
     size: int = 1
 
 
-def first_difference(expected: Trace, found: Trace) -> Difference | None:
-    """Where ``found`` first differs from ``expected``, steps first, then tensors, then buffers."""
+def first_difference(
+    expected: Trace, found: Trace, order: Mapping[str, int] | None = None
+) -> Difference | None:
+    """Where ``found`` first differs from ``expected``, steps first, then tensors, then buffers.
+
+    ``order``: for each buffer the place of its last equation in the program. It is for rules with reductions,
+    where a fault of one tensor soon is one of all: there the difference comes first that the program makes
+    first, then tensors.
+    """
     for step, (right, other) in enumerate(zip(expected, found, strict=True)):
         if right.outcome != other.outcome:
             return Difference(step, "", "outcome", None, right.outcome, other.outcome)
-        for tensor, buffers in right.buffers.items():
-            if right.counts[tensor] != other.counts[tensor]:
-                return Difference(step, tensor, "t", None, right.counts[tensor], other.counts[tensor])
-            found_here = (
-                _in_scalars(step, tensor, right.scalars[tensor], other.scalars[tensor])
-                or _in_presence(step, tensor, buffers, other.buffers[tensor])
-                or _in_arrays(step, tensor, buffers, other.buffers[tensor])
-            )
-            if found_here is not None:
-                return found_here
+        differences = _differences(step, right, other)
+        if order is None:
+            first = next(differences, None)
+        else:
+            first = min(differences, key=lambda d: order.get(d.buffer, -1), default=None)
+        if first is not None:
+            return first
     return None
+
+
+def _differences(step: int, right: Moment, other: Moment) -> Iterator[Difference]:
+    """All that differs after one step: in what all tensors share, then tensor by tensor."""
+    yield from _in_scalars(step, "", right.shared, other.shared)
+    for tensor, buffers in right.buffers.items():
+        if right.counts[tensor] != other.counts[tensor]:
+            yield Difference(step, tensor, "t", None, right.counts[tensor], other.counts[tensor])
+        yield from _in_scalars(step, tensor, right.scalars[tensor], other.scalars[tensor])
+        yield from _in_arrays(step, tensor, buffers, other.buffers[tensor])
 
 
 def _in_scalars(
     step: int, tensor: str, expected: Mapping[str, float], found: Mapping[str, float]
-) -> Difference | None:
-    presence = _in_presence(step, tensor, expected, found)
-    if presence is not None:
-        return presence
-    for name, value in expected.items():
-        pair = np.float64(value), np.float64(found[name])
+) -> Iterator[Difference]:
+    yield from _in_presence(step, tensor, expected, found)
+    for name in (name for name in expected if name in found):
+        pair = np.float64(expected[name]), np.float64(found[name])
         if differing(np.array(pair[0]), np.array(pair[1])).size:
-            return Difference(step, tensor, name, None, float(pair[0]), float(pair[1]), ulp_distance(*pair))
-    return None
+            yield Difference(step, tensor, name, None, float(pair[0]), float(pair[1]), ulp_distance(*pair))
 
 
 def _in_presence(
     step: int, tensor: str, expected: Mapping[str, object], found: Mapping[str, object]
-) -> Difference | None:
+) -> Iterator[Difference]:
     for name in (*expected, *found):
         if (name in expected) != (name in found):
             words = ("exists", "doesn't exist") if name in expected else ("doesn't exist", "exists")
-            return Difference(step, tensor, name, None, *words)
-    return None
+            yield Difference(step, tensor, name, None, *words)
 
 
 def _in_arrays(
     step: int, tensor: str, expected: Mapping[str, HostArray], found: Mapping[str, HostArray]
-) -> Difference | None:
+) -> Iterator[Difference]:
+    yield from _in_presence(step, tensor, expected, found)
     for name, right in expected.items():
-        other = found[name]
+        other = found.get(name)
+        if other is None:
+            continue
         if right.dtype != other.dtype or right.shape != other.shape:
             words = f"{right.dtype} {right.shape}", f"{other.dtype} {other.shape}"
-            return Difference(step, tensor, name, None, *words)
+            yield Difference(step, tensor, name, None, *words)
+            continue
         places = differing(right, other)
         if places.size:
             index = tuple(int(i) for i in np.unravel_index(int(places[0]), right.shape))
-            return Difference(
+            yield Difference(
                 step,
                 tensor,
                 name,
@@ -113,4 +129,3 @@ def _in_arrays(
                 int(places.size),
                 right.size,
             )
-    return None

@@ -33,7 +33,8 @@ TOKENS = (
     "where(", "sqrt(", "pow(", "sum(", "clip(", "max(", "**", "//", "<=", "==", "!=", ":=", "->", "1/0",
     "0**-1", "9**9**9", "2**2147483648", "x - x", "t/0", "0.9**1000000000", "1.0000001**1000000000", "\xe9",
     "\u03b2", "\u202e", "\ufeff", "\U0001f642", "\xa0", "\u2028", "\ud7ff", "\uffff", "\u0301", "\xb2",
-    "\uff58", "e\u0301",
+    "\uff58", "e\u0301", "sum(grad)", "norm2(", "dot(grad, ", ", all)", "all", "max_abs(param, all)",
+    "mean(norm1(", "count_nonzero(lr)", "shared", "{init: 0, shape: shared}",
 )  # fmt: skip
 """What YAML, Python, C or the language might trip over."""
 
@@ -101,9 +102,10 @@ options:
   o: {}
 state:
   m: {init: 0}
+  s: {init: 1, shape: shared}
 update:
 """
-_END = "  - {when: o, do: m = m + lr}\n  - param = param - m*grad\n"
+_END = "  - {when: o, do: m = m + lr}\n  - s = s + norm2(grad, all)\n  - param = param - s*m*grad\n"
 
 _pieces = st.one_of(
     st.sampled_from(
@@ -112,6 +114,11 @@ _pieces = st.one_of(
             "grad",
             "param",
             "m",
+            "s",
+            "sum(grad)",
+            "norm2(m, all)",
+            "dot(",
+            ", all)",
             "t",
             "o",
             "x",
@@ -147,6 +154,9 @@ _NESTED = (
     "((lr)*",
     "lr<",
     "t%",
+    "norm2(grad*",
+    "sum(param - mean(",
+    "dot(grad, ",
 )
 _soup = st.one_of(
     st.lists(_pieces, max_size=25).map("".join),

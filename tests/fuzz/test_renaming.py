@@ -51,9 +51,7 @@ def _renamed(spec: DrawnSpec, new: Mapping[str, str]) -> DrawnSpec:
                 OptionRule(name(o.name), o.default if isinstance(o.default, bool) else _term(o.default, new))
                 for o in rule.options
             ),
-            tuple(
-                StateRule(name(s.name), perhaps(s.init), s.is_scalar, perhaps(s.when)) for s in rule.states
-            ),
+            tuple(StateRule(name(s.name), perhaps(s.init), s.shape, perhaps(s.when)) for s in rule.states),
             tuple(Requirement(_term(c.that, new), perhaps(c.when)) for c in rule.constraints),
             tuple(Assignment(name(s.target), _term(s.value, new), perhaps(s.when)) for s in rule.update),
         ),

@@ -84,7 +84,7 @@ def _assert_same_rule(found: Rule, drawn: Rule) -> None:
     assert found.constraints == drawn.constraints
     assert found.update == drawn.update
     for state, other in zip(found.states, drawn.states, strict=True):
-        assert (state.name, state.is_scalar, state.when) == (other.name, other.is_scalar, other.when)
+        assert (state.name, state.shape, state.when) == (other.name, other.shape, other.when)
         if state.init is None or other.init is None:
             assert state.init == other.init
         else:

@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -90,9 +91,16 @@ def test_a_page_has_all_of_its_optimizer(site, units, name):
     for code, file in ((numpy_code, "reference.py"), (cuda_code, "kernel.cu")):
         lines = [line.strip() for line in html.unescape(re.sub(r"<[^>]*>", "", code)).splitlines()]
         assert len(lines) >= len(unit.parsed.statements)
-        assert "\n".join(lines) in "\n".join(
-            line.strip() for line in (generated / file).read_text(encoding="utf-8").splitlines()
-        )
+        text = (generated / file).read_text(encoding="utf-8")
+        whole = "\n".join(line.strip() for line in text.splitlines())
+        assert all(part in whole for part in parts(lines))
+
+
+def parts(lines: list[str]) -> list[str]:
+    """What the page shows of a file in one piece: between its own remarks on passes and stages."""
+    own = re.compile(r"// (pass \d+: |stage \d+: |\w+ gathers )|$")
+    groups = groupby(lines, key=lambda line: own.match(line) is not None)
+    return ["\n".join(group) for remark, group in groups if not remark]
 
 
 def plain(prose: str) -> str:

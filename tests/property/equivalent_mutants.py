@@ -13,7 +13,8 @@ _KERNELS = r"kernel\.cu?"
 @dataclass(frozen=True)
 class Equivalent:
     """``file`` and ``line`` are patterns for the file and for some of the line; the fault puts what ``after``
-    matches in the place of what ``before`` matches. ``specs``: a pattern for those in which it is so."""
+    matches in the place of what ``before`` matches. ``specs``: a pattern for those in which it is so.
+    ``changed``: one for some of the line with the fault, where the same stands in it several times."""
 
     file: str
     line: str
@@ -21,6 +22,7 @@ class Equivalent:
     after: str
     reason: str
     specs: str = r".*"
+    changed: str = r""
 
     def covers(self, mutant: Mutant, spec: str) -> bool:
         """Whether it speaks of this mutant of the spec."""
@@ -28,6 +30,7 @@ class Equivalent:
             re.fullmatch(self.specs, spec) is not None
             and re.fullmatch(self.file, mutant.file) is not None
             and re.search(self.line, mutant.source) is not None
+            and re.search(self.changed, mutant.changed) is not None
             and re.fullmatch(self.before, mutant.before, re.DOTALL) is not None
             and re.fullmatch(self.after, mutant.after, re.DOTALL) is not None
         )
@@ -39,6 +42,9 @@ _SLOWER = (
     "elements are taken one by one where words could be: the same bits (tests/unit/cuda count the words)"
 )
 _EVEN = "addresses and their distances are even"
+_SINGLE = r"\(lambda x: float\(__import__\(\"numpy\"\)\.float32\(x\)\)\)\(.*\)"
+_ROUNDED_LATE = "what float32 rounds of t is so large that this is the same"
+_HALVES = "halves and ones, which float32 holds"
 _SAME_THERE = "at the boundary both formulas give the same bits"
 
 EQUIVALENT = (
@@ -56,6 +62,23 @@ EQUIVALENT = (
         r"1\.0",
         r"2\.0",
         "a condition, which kernels compare with 0",
+        changed=r" = 2\.0 if ",
+    ),
+    # Scalars that float32 holds.
+    Equivalent(r"scalars\.py", r" = 1\.0 if .*\bt == 1\.0.* else 0\.0$", r"t", _SINGLE, "t is 1 or isn't"),
+    *(
+        Equivalent(r"scalars\.py", line, before, _SINGLE, reason, r"everything")
+        for line, before, reason in (
+            (r" = minimum\(t / 10\.0, 1\.0\)$", r"t", _ROUNDED_LATE),
+            (r"\* exp\(-t / 1000\.0\) \*", r"t", _ROUNDED_LATE),
+            (r"\bsign\(cycle\) - 0\.5\b", r"1\.0 \+ absolute\(.*\)|sign\(cycle\) - 0\.5", _HALVES),
+            (
+                r"\(floor_t_over_period, 1\.0 \+ period\)$",
+                r"1\.0 \+ period",
+                "lost in the sum unless cycle is small, "
+                "and beyond 2**24, where float32 rounds the period, it isn't",
+            ),
+        )
     ),
     # Rounding to bfloat16 and float16.
     Equivalent(_KERNELS, r" quiet = ", r"0x40u", r"0x3fu", _PAYLOAD),

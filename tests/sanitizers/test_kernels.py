@@ -39,6 +39,12 @@ def test_many_chunks_on_several_threads_are_clean(sanitizers: str) -> None:
     assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
 
 
+@pytest.mark.parametrize("sanitizers", [ADDRESS, THREAD])
+def test_passes_stages_and_reductions_are_clean(sanitizers: str) -> None:
+    done = python(sanitizers, "-m", "tests.sanitizers.staged")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 @pytest.mark.parametrize(
     ("sanitizers", "fault", "report"),
     [

@@ -3,8 +3,9 @@
     python -m tests.support.mutating SPEC TARGETS [PER_KIND [KIND...]]
 
 SPEC is the path of a spec. TARGETS: cpu, ptx, or cuda, which is the CUDA text compiled by g++ for the host.
-PER_KIND mutants of each kind, or of each KIND, are run, the same ones every time; all without it. Faults in
-text that all kernels share are left to the specs that show them best.
+PER_KIND mutants of each kind, or of each KIND, are run, the same ones every time, and none that is known to
+compute the same; all without it. Faults in text that all kernels share are left to the specs that show them
+best.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from solvergen.verify.mutations import KINDS
+from tests.property.equivalent_mutants import reason_of
 
 SHARED = ("conversion", "lanes", "functions")
 """Kinds of faults in text that is the same in every kernel."""
 
 ELSEWHERE = tuple(kind for kind in KINDS if kind not in SHARED)
 
-ROUNDING = ("grouping", "contraction", "flush", "ulp")
+ROUNDING = ("grouping", "contraction", "flush", "ulp", "flags")
 """Kinds of faults that change last digits, which terms damped by 1e-6 and 1e-9 don't show."""
 
 KINDS_IN: Mapping[str, tuple[str, ...]] = {
@@ -61,13 +63,14 @@ def main(spec: str, targets: str, per_kind: str = "all", *kinds: str) -> None:
         for target in targets.split(","):
             experiment = Experiment(mutated, {"cpu": cpu, "ptx": ptx, "cuda": host_cuda}[target]())
             wanted = kinds or KINDS_IN.get(name, ELSEWHERE)
-            shared = [
-                mutant for mutant in experiment.mutants if mutant.kind in wanted and mutant.kind in SHARED
-            ]
-            own = [
-                mutant for mutant in experiment.mutants if mutant.kind in wanted and mutant.kind not in SHARED
-            ]
             count = None if per_kind == "all" else int(per_kind)
+            mutants = [
+                mutant
+                for mutant in experiment.mutants
+                if mutant.kind in wanted and (count is None or reason_of(mutant, name) is None)
+            ]
+            shared = [mutant for mutant in mutants if mutant.kind in SHARED]
+            own = [mutant for mutant in mutants if mutant.kind not in SHARED]
             # What all kernels share is tried here for all of them.
             chosen = [*sample(own, count), *sample(shared, count and 4 * count)]
             for outcome in experiment.run(chosen, jobs=len(os.sched_getaffinity(0))):

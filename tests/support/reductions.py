@@ -76,8 +76,3 @@ def reduction_over_all(kind: str, totals: Sequence[float], size: int) -> float:
     if len(totals) == 1:
         return finish(kind, totals[0], size)
     return finish(kind, by_loops(totals, larger if kind == "max_abs" else add), size)
-
-
-def total_of_positions(totals: Sequence[float], combine: Callable[[float, float], float] = add) -> float:
-    """The total over all tensors: of one tensor it is that tensor's."""
-    return totals[0] if len(totals) == 1 else by_loops(totals, combine)

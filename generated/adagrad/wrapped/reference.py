@@ -2,13 +2,16 @@
 
     when wrap_accumulate: grad = wrap_sum + grad
     when wrap_accumulate: wrap_sum = 0
-    grad = wrap_scale/wrap_divisor_first*grad
+    when wrap_accumulate: wrap_count = where(wrap_mean != 0, max(wrap_calls, 1), 1)
+    when wrap_accumulate: wrap_calls = 0
+    when wrap_accumulate: grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+    when not wrap_accumulate: grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
     grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
     when wrap_clip_tensor: wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))
     when wrap_clip_tensor: grad = wrap_tensor_factor*grad
     when wrap_clip_global: wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
     when wrap_clip_global: grad = wrap_factor*grad
-    grad = 1/wrap_divisor_last*grad
+    when wrap_accumulate: grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
     grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
     grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
     param = (1 - lr*wrap_weight_decay)*param
@@ -47,14 +50,17 @@ def update(
     state_sum: Any,
     wrap_sum: Any,
     wrap_average: Any,
+    wrap_calls: float,
     lr: float,
     lr_decay: float,
     eps: float,
     weight_decay: float,
     initial_accumulator_value: float,
-    wrap_scale: float,
-    wrap_divisor_first: float,
-    wrap_divisor_last: float,
+    wrap_every: float,
+    wrap_mean: float,
+    wrap_clip_sum: float,
+    wrap_maximize: float,
+    wrap_unscale: float,
     wrap_max_value: float,
     wrap_max_tensor_norm: float,
     wrap_max_grad_norm: float,
@@ -76,7 +82,7 @@ def update(
     real: Any,
     rounded: Any,
 ) -> Generator[Any, float, tuple[Any, ...]]:
-    """One update: returns the new param, state_sum, wrap_sum, wrap_average.
+    """One update: returns the new param, state_sum, wrap_sum, wrap_average, wrap_calls.
 
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
@@ -84,7 +90,11 @@ def update(
     if wrap_accumulate:
         grad = wrap_sum + grad
         wrap_sum = real(0)
-    grad = divide(wrap_scale, wrap_divisor_first) * grad
+        wrap_count = maximum(wrap_calls, 1.0) if wrap_mean != 0 else 1.0
+        wrap_calls = 0.0
+        grad = divide(-1.0 if wrap_maximize != 0 else 1.0, wrap_unscale * (1.0 if wrap_clip_sum != 0 else wrap_count)) * grad
+    else:
+        grad = divide(-1.0 if wrap_maximize != 0 else 1.0, wrap_unscale) * grad
     grad = clip(grad, -wrap_max_value, wrap_max_value) if wrap_max_value > 0 else grad
     if wrap_clip_tensor:
         wrap_tensor_factor = minimum(1.0, divide(wrap_max_tensor_norm, norm2(grad) + wrap_clip_eps))
@@ -93,7 +103,8 @@ def update(
         norm2_grad_all = yield over_all("norm2", 0, grad)
         wrap_factor = minimum(1.0, divide(wrap_max_grad_norm, norm2_grad_all + wrap_clip_eps))
         grad = wrap_factor * grad
-    grad = divide(1.0, wrap_divisor_last) * grad
+    if wrap_accumulate:
+        grad = (divide(1.0, wrap_count) if wrap_clip_sum != 0 else 1.0) * grad
     grad = grad + wrap_l2 * param if wrap_l2 != 0 else grad
     grad = grad + wrap_l1 * sign(param) if wrap_l1 != 0 else grad
     param = rounded((1 - lr * wrap_weight_decay) * param)
@@ -105,4 +116,4 @@ def update(
     param = rounded(minimum(param, wrap_high) if wrap_from_above != 0 else param)
     if wrap_keep_average:
         wrap_average = wrap_average_decay * wrap_average + (1 - wrap_average_decay) * param
-    return param, state_sum, wrap_sum, wrap_average
+    return param, state_sum, wrap_sum, wrap_average, wrap_calls

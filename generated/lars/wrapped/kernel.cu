@@ -3,7 +3,7 @@
    edit those instead. */
 
 #define SG_BUFFERS 5
-#define SG_SCALARS 21
+#define SG_SCALARS 22
 #define SG_WIDE 7
 #define SG_VALUES 3
 #define SG_TOTALS 4
@@ -342,7 +342,12 @@ struct sg_chunk_buffers_0 {
 
 /* The tensor's row of the scalar table. */
 struct sg_scalars_0 {
-    sg_real wrap_scale_over_wrap_divisor_first;
+#if SG_OPTION_wrap_accumulate
+    sg_real scalar;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real constant_or_one_over_wrap_unscale;
+#endif
     sg_real wrap_max_value_above_zero;
     sg_real minus_wrap_max_value;
     sg_real wrap_max_value;
@@ -360,7 +365,12 @@ struct sg_operands_0 {
 template <int sg_n>
 SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0 &sg_row, const int sg_first,
     sg_operands_0<sg_n> &sg_x) {
-    const sg_real wrap_scale_over_wrap_divisor_first = sg_row.wrap_scale_over_wrap_divisor_first;
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row.scalar;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+#endif
     const sg_real wrap_max_value_above_zero = sg_row.wrap_max_value_above_zero;
     const sg_real minus_wrap_max_value = sg_row.minus_wrap_max_value;
     const sg_real wrap_max_value = sg_row.wrap_max_value;
@@ -389,17 +399,25 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new = grad;
 #endif
-        // grad = wrap_scale/wrap_divisor_first*grad
-#if SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_2 = wrap_scale_over_wrap_divisor_first * grad_new;
+        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+#if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
+        const sg_real grad_new_2 = scalar * grad_new;
+#elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
+        const sg_real grad_new_2 = grad_new;
+#endif
+        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+#if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
+        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+#elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
+        const sg_real grad_new_3 = grad_new_2;
 #endif
         // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
 #if SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_3 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_2, minus_wrap_max_value, wrap_max_value) : grad_new_2;
+        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
 #endif
 
 #if SG_OPTION_wrap_clip_tensor
-        sg_x.sg_0_0[sg_k] = grad_new_3;
+        sg_x.sg_0_0[sg_k] = grad_new_4;
 #endif
     }
 }
@@ -438,10 +456,15 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
 
         sg_scalars_0 sg_row;
-        sg_row.wrap_scale_over_wrap_divisor_first = sg_scalars[0];
-        sg_row.wrap_max_value_above_zero = sg_scalars[1];
-        sg_row.minus_wrap_max_value = sg_scalars[2];
-        sg_row.wrap_max_value = sg_scalars[3];
+#if SG_OPTION_wrap_accumulate
+        sg_row.scalar = sg_scalars[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+#endif
+        sg_row.wrap_max_value_above_zero = sg_scalars[2];
+        sg_row.minus_wrap_max_value = sg_scalars[3];
+        sg_row.wrap_max_value = sg_scalars[4];
 
 #if SG_OPTION_wrap_clip_tensor
         double sg_lane_0 = 0.0;
@@ -493,7 +516,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
 
 #if SG_OPTION_wrap_clip_global
-/* ---- Pass 1: norm2_grad_new_3 must be complete first. ---- */
+/* ---- Pass 1: norm2_grad_new_4 must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_1 {
@@ -505,7 +528,12 @@ struct sg_chunk_buffers_1 {
 
 /* The tensor's row of the scalar table, and what stages have computed for it. */
 struct sg_scalars_1 {
-    sg_real wrap_scale_over_wrap_divisor_first;
+#if SG_OPTION_wrap_accumulate
+    sg_real scalar;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real constant_or_one_over_wrap_unscale;
+#endif
     sg_real wrap_max_value_above_zero;
     sg_real minus_wrap_max_value;
     sg_real wrap_max_value;
@@ -526,7 +554,12 @@ struct sg_operands_1 {
 template <int sg_n>
 SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1 &sg_row, const int sg_first,
     sg_operands_1<sg_n> &sg_x) {
-    const sg_real wrap_scale_over_wrap_divisor_first = sg_row.wrap_scale_over_wrap_divisor_first;
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row.scalar;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+#endif
     const sg_real wrap_max_value_above_zero = sg_row.wrap_max_value_above_zero;
     const sg_real minus_wrap_max_value = sg_row.minus_wrap_max_value;
     const sg_real wrap_max_value = sg_row.wrap_max_value;
@@ -558,23 +591,31 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new = grad;
 #endif
-        // grad = wrap_scale/wrap_divisor_first*grad
-#if SG_OPTION_wrap_clip_global
-        const sg_real grad_new_2 = wrap_scale_over_wrap_divisor_first * grad_new;
+        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+#if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
+        const sg_real grad_new_2 = scalar * grad_new;
+#elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
+        const sg_real grad_new_2 = grad_new;
+#endif
+        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+#if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
+        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+#elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
+        const sg_real grad_new_3 = grad_new_2;
 #endif
         // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
 #if SG_OPTION_wrap_clip_global
-        const sg_real grad_new_3 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_2, minus_wrap_max_value, wrap_max_value) : grad_new_2;
+        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
 #endif
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_wrap_clip_tensor && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_4 = wrap_tensor_factor * grad_new_3;
+        const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;
 #elif !SG_OPTION_wrap_clip_tensor && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_4 = grad_new_3;
+        const sg_real grad_new_5 = grad_new_4;
 #endif
 
 #if SG_OPTION_wrap_clip_global
-        sg_x.sg_0_0[sg_k] = grad_new_4;
+        sg_x.sg_0_0[sg_k] = grad_new_5;
 #endif
     }
 }
@@ -614,10 +655,15 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
 
         sg_scalars_1 sg_row;
-        sg_row.wrap_scale_over_wrap_divisor_first = sg_scalars[0];
-        sg_row.wrap_max_value_above_zero = sg_scalars[1];
-        sg_row.minus_wrap_max_value = sg_scalars[2];
-        sg_row.wrap_max_value = sg_scalars[3];
+#if SG_OPTION_wrap_accumulate
+        sg_row.scalar = sg_scalars[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+#endif
+        sg_row.wrap_max_value_above_zero = sg_scalars[2];
+        sg_row.minus_wrap_max_value = sg_scalars[3];
+        sg_row.wrap_max_value = sg_scalars[4];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
@@ -672,7 +718,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
 
 #if SG_OPTION_adapt
-/* ---- Pass 2: norm2_grad_new_4_all must be complete first. ---- */
+/* ---- Pass 2: norm2_grad_new_5_all must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_2 {
@@ -685,11 +731,18 @@ struct sg_chunk_buffers_2 {
 
 /* The tensor's row of the scalar table, and what stages have computed for it. */
 struct sg_scalars_2 {
-    sg_real wrap_scale_over_wrap_divisor_first;
+#if SG_OPTION_wrap_accumulate
+    sg_real scalar;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real constant_or_one_over_wrap_unscale;
+#endif
     sg_real wrap_max_value_above_zero;
     sg_real minus_wrap_max_value;
     sg_real wrap_max_value;
-    sg_real one_over_wrap_divisor_last;
+#if SG_OPTION_wrap_accumulate
+    sg_real one_over_wrap_count_or_one;
+#endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
     sg_real wrap_l1_differs_from_zero;
@@ -718,11 +771,18 @@ struct sg_operands_2 {
 template <int sg_n>
 SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2 &sg_row, const int sg_first,
     sg_operands_2<sg_n> &sg_x) {
-    const sg_real wrap_scale_over_wrap_divisor_first = sg_row.wrap_scale_over_wrap_divisor_first;
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row.scalar;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+#endif
     const sg_real wrap_max_value_above_zero = sg_row.wrap_max_value_above_zero;
     const sg_real minus_wrap_max_value = sg_row.minus_wrap_max_value;
     const sg_real wrap_max_value = sg_row.wrap_max_value;
-    const sg_real one_over_wrap_divisor_last = sg_row.one_over_wrap_divisor_last;
+#if SG_OPTION_wrap_accumulate
+    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+#endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
     const sg_real wrap_l1_differs_from_zero = sg_row.wrap_l1_differs_from_zero;
@@ -766,37 +826,47 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #elif SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new = grad;
 #endif
-        // grad = wrap_scale/wrap_divisor_first*grad
-#if SG_OPTION_adapt
-        const sg_real grad_new_2 = wrap_scale_over_wrap_divisor_first * grad_new;
+        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+#if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+        const sg_real grad_new_2 = scalar * grad_new;
+#elif SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_2 = grad_new;
+#endif
+        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+#if SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+#elif SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+        const sg_real grad_new_3 = grad_new_2;
 #endif
         // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
 #if SG_OPTION_adapt
-        const sg_real grad_new_3 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_2, minus_wrap_max_value, wrap_max_value) : grad_new_2;
+        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
 #endif
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_adapt && SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_4 = wrap_tensor_factor * grad_new_3;
+        const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;
 #elif SG_OPTION_adapt && !SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_4 = grad_new_3;
+        const sg_real grad_new_5 = grad_new_4;
 #endif
         // grad = wrap_factor*grad
 #if SG_OPTION_adapt && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_5 = wrap_factor * grad_new_4;
+        const sg_real grad_new_6 = wrap_factor * grad_new_5;
 #elif SG_OPTION_adapt && !SG_OPTION_wrap_clip_global
-        const sg_real grad_new_5 = grad_new_4;
+        const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = 1/wrap_divisor_last*grad
-#if SG_OPTION_adapt
-        const sg_real grad_new_6 = one_over_wrap_divisor_last * grad_new_5;
+        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+#if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+#elif SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_7 = grad_new_6;
 #endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
 #if SG_OPTION_adapt
-        const sg_real grad_new_7 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_6 + wrap_l2 * param : grad_new_6;
+        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
 #endif
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
 #if SG_OPTION_adapt
-        const sg_real grad_new_8 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l1 * sg_sign(param) : grad_new_7;
+        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
 #endif
         // param = (1 - lr*wrap_weight_decay)*param
 #if SG_OPTION_adapt
@@ -807,7 +877,7 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
         sg_x.sg_0_0[sg_k] = param_new;
 #endif
 #if SG_OPTION_adapt
-        sg_x.sg_1_0[sg_k] = grad_new_8;
+        sg_x.sg_1_0[sg_k] = grad_new_9;
 #endif
     }
 }
@@ -850,16 +920,23 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
 
         sg_scalars_2 sg_row;
-        sg_row.wrap_scale_over_wrap_divisor_first = sg_scalars[0];
-        sg_row.wrap_max_value_above_zero = sg_scalars[1];
-        sg_row.minus_wrap_max_value = sg_scalars[2];
-        sg_row.wrap_max_value = sg_scalars[3];
-        sg_row.one_over_wrap_divisor_last = sg_scalars[4];
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
+#if SG_OPTION_wrap_accumulate
+        sg_row.scalar = sg_scalars[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+#endif
+        sg_row.wrap_max_value_above_zero = sg_scalars[2];
+        sg_row.minus_wrap_max_value = sg_scalars[3];
+        sg_row.wrap_max_value = sg_scalars[4];
+#if SG_OPTION_wrap_accumulate
+        sg_row.one_over_wrap_count_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
@@ -955,11 +1032,18 @@ struct sg_chunk_buffers_3 {
 
 /* The tensor's row of the scalar table, and what stages have computed for it. */
 struct sg_scalars_3 {
-    sg_real wrap_scale_over_wrap_divisor_first;
+#if SG_OPTION_wrap_accumulate
+    sg_real scalar;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real constant_or_one_over_wrap_unscale;
+#endif
     sg_real wrap_max_value_above_zero;
     sg_real minus_wrap_max_value;
     sg_real wrap_max_value;
-    sg_real one_over_wrap_divisor_last;
+#if SG_OPTION_wrap_accumulate
+    sg_real one_over_wrap_count_or_one;
+#endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
     sg_real wrap_l1_differs_from_zero;
@@ -996,11 +1080,18 @@ struct sg_scalars_3 {
 /* Updates sg_n elements of a chunk, from the sg_first-th on. */
 template <int sg_n>
 SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3 &sg_row, const int sg_first) {
-    const sg_real wrap_scale_over_wrap_divisor_first = sg_row.wrap_scale_over_wrap_divisor_first;
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row.scalar;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+#endif
     const sg_real wrap_max_value_above_zero = sg_row.wrap_max_value_above_zero;
     const sg_real minus_wrap_max_value = sg_row.minus_wrap_max_value;
     const sg_real wrap_max_value = sg_row.wrap_max_value;
-    const sg_real one_over_wrap_divisor_last = sg_row.one_over_wrap_divisor_last;
+#if SG_OPTION_wrap_accumulate
+    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+#endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
     const sg_real wrap_l1_differs_from_zero = sg_row.wrap_l1_differs_from_zero;
@@ -1078,32 +1169,46 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = wrap_scale/wrap_divisor_first*grad
-        const sg_real grad_new_2 = wrap_scale_over_wrap_divisor_first * grad_new;
+        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+#if SG_OPTION_wrap_accumulate
+        const sg_real grad_new_2 = scalar * grad_new;
+#else
+        const sg_real grad_new_2 = grad_new;
+#endif
+        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+#if !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+#else
+        const sg_real grad_new_3 = grad_new_2;
+#endif
         // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
-        const sg_real grad_new_3 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_2, minus_wrap_max_value, wrap_max_value) : grad_new_2;
+        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_4 = wrap_tensor_factor * grad_new_3;
-#else
-        const sg_real grad_new_4 = grad_new_3;
-#endif
-        // grad = wrap_factor*grad
-#if SG_OPTION_wrap_clip_global
-        const sg_real grad_new_5 = wrap_factor * grad_new_4;
+        const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;
 #else
         const sg_real grad_new_5 = grad_new_4;
 #endif
-        // grad = 1/wrap_divisor_last*grad
-        const sg_real grad_new_6 = one_over_wrap_divisor_last * grad_new_5;
+        // grad = wrap_factor*grad
+#if SG_OPTION_wrap_clip_global
+        const sg_real grad_new_6 = wrap_factor * grad_new_5;
+#else
+        const sg_real grad_new_6 = grad_new_5;
+#endif
+        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+#if SG_OPTION_wrap_accumulate
+        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+#else
+        const sg_real grad_new_7 = grad_new_6;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
-        const sg_real grad_new_7 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_6 + wrap_l2 * param : grad_new_6;
+        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
-        const sg_real grad_new_8 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l1 * sg_sign(param) : grad_new_7;
+        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // step = where(weight_decay != 0, grad + weight_decay*param, grad)      specs/lars.yaml:62
-        const sg_real step = weight_decay_differs_from_zero != (sg_real)0.0 ? grad_new_8 + weight_decay * param_new : grad_new_8;
+        const sg_real step = weight_decay_differs_from_zero != (sg_real)0.0 ? grad_new_9 + weight_decay * param_new : grad_new_9;
         // step = ratio*step      specs/lars.yaml:70
 #if SG_OPTION_adapt
         const sg_real step_next = ratio_next_2 * step;
@@ -1218,32 +1323,39 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
 
         sg_scalars_3 sg_row;
-        sg_row.wrap_scale_over_wrap_divisor_first = sg_scalars[0];
-        sg_row.wrap_max_value_above_zero = sg_scalars[1];
-        sg_row.minus_wrap_max_value = sg_scalars[2];
-        sg_row.wrap_max_value = sg_scalars[3];
-        sg_row.one_over_wrap_divisor_last = sg_scalars[4];
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
-        sg_row.weight_decay_differs_from_zero = sg_scalars[10];
-        sg_row.weight_decay = sg_scalars[11];
-        sg_row.lr_or_one = sg_scalars[12];
+#if SG_OPTION_wrap_accumulate
+        sg_row.scalar = sg_scalars[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+#endif
+        sg_row.wrap_max_value_above_zero = sg_scalars[2];
+        sg_row.minus_wrap_max_value = sg_scalars[3];
+        sg_row.wrap_max_value = sg_scalars[4];
+#if SG_OPTION_wrap_accumulate
+        sg_row.one_over_wrap_count_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
+        sg_row.weight_decay_differs_from_zero = sg_scalars[11];
+        sg_row.weight_decay = sg_scalars[12];
+        sg_row.lr_or_one = sg_scalars[13];
 #if SG_OPTION_use_momentum
-        sg_row.momentum = sg_scalars[13];
+        sg_row.momentum = sg_scalars[14];
 #endif
-        sg_row.one_or_lr = sg_scalars[14];
-        sg_row.wrap_from_below_differs_from_zero = sg_scalars[15];
-        sg_row.wrap_low = sg_scalars[16];
-        sg_row.wrap_from_above_differs_from_zero = sg_scalars[17];
-        sg_row.wrap_high = sg_scalars[18];
+        sg_row.one_or_lr = sg_scalars[15];
+        sg_row.wrap_from_below_differs_from_zero = sg_scalars[16];
+        sg_row.wrap_low = sg_scalars[17];
+        sg_row.wrap_from_above_differs_from_zero = sg_scalars[18];
+        sg_row.wrap_high = sg_scalars[19];
 #if SG_OPTION_wrap_keep_average
-        sg_row.wrap_average_decay = sg_scalars[19];
+        sg_row.wrap_average_decay = sg_scalars[20];
 #endif
 #if SG_OPTION_wrap_keep_average
-        sg_row.one_minus_wrap_average_decay = sg_scalars[20];
+        sg_row.one_minus_wrap_average_decay = sg_scalars[21];
 #endif
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
@@ -1291,11 +1403,11 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_wrap_clip_tensor
-        const double norm2_grad_new_3 = sg_sqrt64(sg_totals[0]);
+        const double norm2_grad_new_4 = sg_sqrt64(sg_totals[0]);
 #endif
         // wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))
 #if SG_OPTION_wrap_clip_tensor
-        const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_3 + wrap_clip_eps));
+        const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 
 #if SG_OPTION_wrap_clip_tensor
@@ -1329,11 +1441,11 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_wrap_clip_global
-        const double norm2_grad_new_4_all = sg_sqrt64(sg_over_all[1]);
+        const double norm2_grad_new_5_all = sg_sqrt64(sg_over_all[1]);
 #endif
         // wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
 #if SG_OPTION_wrap_clip_global
-        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_4_all + wrap_clip_eps));
+        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 
 #if SG_OPTION_wrap_clip_global

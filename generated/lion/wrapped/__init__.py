@@ -16,9 +16,11 @@ class WrappedLion(WrappedOptimizer, Lion):
 
     definition = DEFINITION
 
-    wrap_scale: float
-    wrap_divisor_first: float
-    wrap_divisor_last: float
+    wrap_every: float
+    wrap_mean: float
+    wrap_clip_sum: float
+    wrap_maximize: float
+    wrap_unscale: float
     wrap_max_value: float
     wrap_max_tensor_norm: float
     wrap_max_grad_norm: float

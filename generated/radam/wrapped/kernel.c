@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define SG_BUFFERS 6
-#define SG_SCALARS 27
+#define SG_SCALARS 28
 #define SG_WIDE 3
 #define SG_VALUES 2
 #define SG_TOTALS 2
@@ -248,10 +248,15 @@ static __attribute__((noinline)) void sg_run_0(
 #endif
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
-    const sg_real wrap_scale_over_wrap_divisor_first = sg_row[0];
-    const sg_real wrap_max_value_above_zero = sg_row[1];
-    const sg_real minus_wrap_max_value = sg_row[2];
-    const sg_real wrap_max_value = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real wrap_max_value_above_zero = sg_row[2];
+    const sg_real minus_wrap_max_value = sg_row[3];
+    const sg_real wrap_max_value = sg_row[4];
     (void)sg_row;
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
@@ -268,17 +273,25 @@ static __attribute__((noinline)) void sg_run_0(
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new = grad;
 #endif
-        // grad = wrap_scale/wrap_divisor_first*grad
-#if SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_2 = wrap_scale_over_wrap_divisor_first * grad_new;
+        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+#if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
+        const sg_real grad_new_2 = scalar * grad_new;
+#elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
+        const sg_real grad_new_2 = grad_new;
+#endif
+        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+#if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
+        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+#elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
+        const sg_real grad_new_3 = grad_new_2;
 #endif
         // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
 #if SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_3 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_2, minus_wrap_max_value, wrap_max_value) : grad_new_2;
+        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
 #endif
 
 #if SG_OPTION_wrap_clip_tensor
-        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)grad_new_3 * (double)grad_new_3);
+        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)grad_new_4 * (double)grad_new_4);
 #endif
     }
 }
@@ -319,7 +332,7 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
     }
 }
 
-/* Pass 1: norm2_grad_new_3 must be complete first. */
+/* Pass 1: norm2_grad_new_4 must be complete first. */
 /* One row: at most SG_LANES elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run_1(
     sg_param const *restrict sg_param_at,
@@ -337,10 +350,15 @@ static __attribute__((noinline)) void sg_run_1(
 #endif
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
-    const sg_real wrap_scale_over_wrap_divisor_first = sg_row[0];
-    const sg_real wrap_max_value_above_zero = sg_row[1];
-    const sg_real minus_wrap_max_value = sg_row[2];
-    const sg_real wrap_max_value = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real wrap_max_value_above_zero = sg_row[2];
+    const sg_real minus_wrap_max_value = sg_row[3];
+    const sg_real wrap_max_value = sg_row[4];
 #if SG_OPTION_wrap_clip_tensor
     const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
 #endif
@@ -360,23 +378,31 @@ static __attribute__((noinline)) void sg_run_1(
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new = grad;
 #endif
-        // grad = wrap_scale/wrap_divisor_first*grad
-#if SG_OPTION_wrap_clip_global
-        const sg_real grad_new_2 = wrap_scale_over_wrap_divisor_first * grad_new;
+        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+#if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
+        const sg_real grad_new_2 = scalar * grad_new;
+#elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
+        const sg_real grad_new_2 = grad_new;
+#endif
+        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+#if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
+        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+#elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
+        const sg_real grad_new_3 = grad_new_2;
 #endif
         // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
 #if SG_OPTION_wrap_clip_global
-        const sg_real grad_new_3 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_2, minus_wrap_max_value, wrap_max_value) : grad_new_2;
+        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
 #endif
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_wrap_clip_tensor && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_4 = wrap_tensor_factor * grad_new_3;
+        const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;
 #elif !SG_OPTION_wrap_clip_tensor && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_4 = grad_new_3;
+        const sg_real grad_new_5 = grad_new_4;
 #endif
 
 #if SG_OPTION_wrap_clip_global
-        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)grad_new_4 * (double)grad_new_4);
+        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)grad_new_5 * (double)grad_new_5);
 #endif
     }
 }
@@ -417,7 +443,7 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
     }
 }
 
-/* Pass 2: norm2_grad_new_4_all must be complete first. */
+/* Pass 2: norm2_grad_new_5_all must be complete first. */
 /* One run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run_2(
     sg_param *restrict sg_param_at,
@@ -432,38 +458,45 @@ static __attribute__((noinline)) void sg_run_2(
 #endif
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
-    const sg_real wrap_scale_over_wrap_divisor_first = sg_row[0];
-    const sg_real wrap_max_value_above_zero = sg_row[1];
-    const sg_real minus_wrap_max_value = sg_row[2];
-    const sg_real wrap_max_value = sg_row[3];
-    const sg_real one_over_wrap_divisor_last = sg_row[4];
-    const sg_real wrap_l2_differs_from_zero = sg_row[5];
-    const sg_real wrap_l2 = sg_row[6];
-    const sg_real wrap_l1_differs_from_zero = sg_row[7];
-    const sg_real wrap_l1 = sg_row[8];
-    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[9];
-    const sg_real condition = sg_row[10];
-    const sg_real weight_decay = sg_row[11];
-    const sg_real beta1 = sg_row[12];
-    const sg_real one_minus_beta1 = sg_row[13];
-    const sg_real beta2 = sg_row[14];
-    const sg_real one_minus_beta2 = sg_row[15];
-    const sg_real scalar = sg_row[16];
-    const sg_real eps = sg_row[17];
-    const sg_real lr_over_one_minus_beta1_pow_t = sg_row[18];
-    const sg_real rho_above_threshold = sg_row[19];
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real wrap_max_value_above_zero = sg_row[2];
+    const sg_real minus_wrap_max_value = sg_row[3];
+    const sg_real wrap_max_value = sg_row[4];
+#if SG_OPTION_wrap_accumulate
+    const sg_real one_over_wrap_count_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
+    const sg_real condition = sg_row[11];
+    const sg_real weight_decay = sg_row[12];
+    const sg_real beta1 = sg_row[13];
+    const sg_real one_minus_beta1 = sg_row[14];
+    const sg_real beta2 = sg_row[15];
+    const sg_real one_minus_beta2 = sg_row[16];
+    const sg_real scalar_2 = sg_row[17];
+    const sg_real eps = sg_row[18];
+    const sg_real lr_over_one_minus_beta1_pow_t = sg_row[19];
+    const sg_real rho_above_threshold = sg_row[20];
 #if SG_OPTION_decoupled_weight_decay
-    const sg_real lr_times_weight_decay = sg_row[20];
+    const sg_real lr_times_weight_decay = sg_row[21];
 #endif
-    const sg_real wrap_from_below_differs_from_zero = sg_row[21];
-    const sg_real wrap_low = sg_row[22];
-    const sg_real wrap_from_above_differs_from_zero = sg_row[23];
-    const sg_real wrap_high = sg_row[24];
+    const sg_real wrap_from_below_differs_from_zero = sg_row[22];
+    const sg_real wrap_low = sg_row[23];
+    const sg_real wrap_from_above_differs_from_zero = sg_row[24];
+    const sg_real wrap_high = sg_row[25];
 #if SG_OPTION_wrap_keep_average
-    const sg_real wrap_average_decay = sg_row[25];
+    const sg_real wrap_average_decay = sg_row[26];
 #endif
 #if SG_OPTION_wrap_keep_average
-    const sg_real one_minus_wrap_average_decay = sg_row[26];
+    const sg_real one_minus_wrap_average_decay = sg_row[27];
 #endif
 #if SG_OPTION_wrap_clip_tensor
     const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
@@ -495,35 +528,49 @@ static __attribute__((noinline)) void sg_run_2(
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = wrap_scale/wrap_divisor_first*grad
-        const sg_real grad_new_2 = wrap_scale_over_wrap_divisor_first * grad_new;
+        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+#if SG_OPTION_wrap_accumulate
+        const sg_real grad_new_2 = scalar * grad_new;
+#else
+        const sg_real grad_new_2 = grad_new;
+#endif
+        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+#if !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+#else
+        const sg_real grad_new_3 = grad_new_2;
+#endif
         // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
-        const sg_real grad_new_3 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_2, minus_wrap_max_value, wrap_max_value) : grad_new_2;
+        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_4 = wrap_tensor_factor * grad_new_3;
-#else
-        const sg_real grad_new_4 = grad_new_3;
-#endif
-        // grad = wrap_factor*grad
-#if SG_OPTION_wrap_clip_global
-        const sg_real grad_new_5 = wrap_factor * grad_new_4;
+        const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;
 #else
         const sg_real grad_new_5 = grad_new_4;
 #endif
-        // grad = 1/wrap_divisor_last*grad
-        const sg_real grad_new_6 = one_over_wrap_divisor_last * grad_new_5;
+        // grad = wrap_factor*grad
+#if SG_OPTION_wrap_clip_global
+        const sg_real grad_new_6 = wrap_factor * grad_new_5;
+#else
+        const sg_real grad_new_6 = grad_new_5;
+#endif
+        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+#if SG_OPTION_wrap_accumulate
+        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+#else
+        const sg_real grad_new_7 = grad_new_6;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
-        const sg_real grad_new_7 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_6 + wrap_l2 * param : grad_new_6;
+        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
-        const sg_real grad_new_8 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l1 * sg_sign(param) : grad_new_7;
+        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // g = where(maximize, -grad, grad)      specs/radam.yaml:45
 #if SG_OPTION_maximize
-        const sg_real g = -grad_new_8;
+        const sg_real g = -grad_new_9;
 #else
-        const sg_real g = grad_new_8;
+        const sg_real g = grad_new_9;
 #endif
         // g = where(weight_decay != 0 and not decoupled_weight_decay, g + weight_decay*param, g)      specs/radam.yaml:46
         const sg_real g_next = condition != (sg_real)0.0 ? g + weight_decay * param_new : g;
@@ -532,7 +579,7 @@ static __attribute__((noinline)) void sg_run_2(
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/radam.yaml:48
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (g_next * g_next);
         // adaptive = rectification*sqrt(1 - beta2**t)*(exp_avg/(sqrt(exp_avg_sq) + eps))      specs/radam.yaml:52
-        const sg_real adaptive = scalar * (exp_avg_new / (sg_sqrt(exp_avg_sq_new) + eps));
+        const sg_real adaptive = scalar_2 * (exp_avg_new / (sg_sqrt(exp_avg_sq_new) + eps));
         // step = lr/(1 - beta1**t)*where(rho > threshold, adaptive, exp_avg)      specs/radam.yaml:53
         const sg_real step = lr_over_one_minus_beta1_pow_t * (rho_above_threshold != (sg_real)0.0 ? adaptive : exp_avg_new);
         // param = param - where(decoupled_weight_decay, step + lr*weight_decay*param, step)      specs/radam.yaml:54
@@ -606,11 +653,11 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_clip_eps = sg_wide[1];
 #endif
 #if SG_OPTION_wrap_clip_tensor
-        const double norm2_grad_new_3 = sg_sqrt64(sg_totals[0]);
+        const double norm2_grad_new_4 = sg_sqrt64(sg_totals[0]);
 #endif
         // wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))
 #if SG_OPTION_wrap_clip_tensor
-        const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_3 + wrap_clip_eps));
+        const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
 sg_values[0] = wrap_tensor_factor;
@@ -640,11 +687,11 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_max_grad_norm = sg_wide[2];
 #endif
 #if SG_OPTION_wrap_clip_global
-        const double norm2_grad_new_4_all = sg_sqrt64(sg_over_all[1]);
+        const double norm2_grad_new_5_all = sg_sqrt64(sg_over_all[1]);
 #endif
         // wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
 #if SG_OPTION_wrap_clip_global
-        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_4_all + wrap_clip_eps));
+        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
 sg_values[1] = wrap_factor;

@@ -21,9 +21,11 @@ def options_of(
     warmup_steps: float,
     r: float,
     weight_lr_power: float,
-    wrap_scale: float,
-    wrap_divisor_first: float,
-    wrap_divisor_last: float,
+    wrap_every: float,
+    wrap_mean: float,
+    wrap_clip_sum: float,
+    wrap_maximize: float,
+    wrap_unscale: float,
     wrap_max_value: float,
     wrap_max_tensor_norm: float,
     wrap_max_grad_norm: float,
@@ -51,9 +53,11 @@ def constraints(
     warmup_steps: float,
     r: float,
     weight_lr_power: float,
-    wrap_scale: float,
-    wrap_divisor_first: float,
-    wrap_divisor_last: float,
+    wrap_every: float,
+    wrap_mean: float,
+    wrap_clip_sum: float,
+    wrap_maximize: float,
+    wrap_unscale: float,
     wrap_max_value: float,
     wrap_max_tensor_norm: float,
     wrap_max_grad_norm: float,
@@ -74,6 +78,8 @@ def constraints(
     wrap_keep_average: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
+    if not wrap_accumulate and wrap_every != 1.0:
+        return "an optimizer that was made without accumulation can't begin to accumulate: make a new one"
     return None
 
 
@@ -96,6 +102,7 @@ def active_state(
         names.append("x")
     if wrap_accumulate:
         names.append("wrap_sum")
+        names.append("wrap_calls")
     if wrap_keep_average:
         names.append("wrap_average")
     return (*names,)
@@ -201,9 +208,11 @@ def initial_state(
     warmup_steps: float,
     r: float,
     weight_lr_power: float,
-    wrap_scale: float,
-    wrap_divisor_first: float,
-    wrap_divisor_last: float,
+    wrap_every: float,
+    wrap_mean: float,
+    wrap_clip_sum: float,
+    wrap_maximize: float,
+    wrap_unscale: float,
     wrap_max_value: float,
     wrap_max_tensor_norm: float,
     wrap_max_grad_norm: float,
@@ -224,7 +233,7 @@ def initial_state(
     wrap_keep_average: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {"z": "param", "exp_avg_sq": 0.0, "lr_max": 0.0, "weight_sum": 0.0, "x": "param", "wrap_sum": 0.0, "wrap_average": "param"}
+    return {"z": "param", "exp_avg_sq": 0.0, "lr_max": 0.0, "weight_sum": 0.0, "x": "param", "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param"}
 
 
 def scalars(
@@ -237,9 +246,11 @@ def scalars(
     warmup_steps: float,
     r: float,
     weight_lr_power: float,
-    wrap_scale: float,
-    wrap_divisor_first: float,
-    wrap_divisor_last: float,
+    wrap_every: float,
+    wrap_mean: float,
+    wrap_clip_sum: float,
+    wrap_maximize: float,
+    wrap_unscale: float,
     wrap_max_value: float,
     wrap_max_tensor_norm: float,
     wrap_max_grad_norm: float,
@@ -261,12 +272,21 @@ def scalars(
     t: float,
     lr_max: float,
     weight_sum: float,
+    wrap_calls: float = 0.0,
 ) -> tuple[tuple[float, ...], tuple[float, ...], dict[str, float]]:
     """A row of the passes' table, one of the stages', and the host's new scalar state."""
-    wrap_scale_over_wrap_divisor_first = divide(wrap_scale, wrap_divisor_first)
+    if wrap_accumulate:
+        wrap_count = maximum(wrap_calls, 1.0) if wrap_mean != 0.0 else 1.0
+        wrap_calls_new = 0.0
+    constant_or_one = -1.0 if wrap_maximize != 0.0 else 1.0
+    if wrap_accumulate:
+        scalar = divide(constant_or_one, wrap_unscale * (1.0 if wrap_clip_sum != 0.0 else wrap_count))
+    else:
+        constant_or_one_over_wrap_unscale = divide(constant_or_one, wrap_unscale)
     wrap_max_value_above_zero = 1.0 if wrap_max_value > 0.0 else 0.0
     minus_wrap_max_value = -wrap_max_value
-    one_over_wrap_divisor_last = divide(1.0, wrap_divisor_last)
+    if wrap_accumulate:
+        one_over_wrap_count_or_one = divide(1.0, wrap_count) if wrap_clip_sum != 0.0 else 1.0
     wrap_l2_differs_from_zero = 1.0 if wrap_l2 != 0.0 else 0.0
     wrap_l1_differs_from_zero = 1.0 if wrap_l1 != 0.0 else 0.0
     one_minus_lr_times_wrap_weight_decay = 1.0 - lr * wrap_weight_decay
@@ -281,7 +301,7 @@ def scalars(
     weight_sum_new = weight_sum + weight
     share = divide(weight, weight_sum_new) if weight_sum_new > 0.0 else 0.0
     one_minus_beta2 = 1.0 - beta2
-    scalar = rate_next * (beta1 * (1.0 - share) - 1.0)
+    scalar_2 = rate_next * (beta1 * (1.0 - share) - 1.0)
     if average:
         one_minus_one_over_beta1 = 1.0 - divide(1.0, beta1)
     wrap_from_below_differs_from_zero = 1.0 if wrap_from_below != 0.0 else 0.0
@@ -289,11 +309,12 @@ def scalars(
     if wrap_keep_average:
         one_minus_wrap_average_decay = 1.0 - wrap_average_decay
     row = (
-        wrap_scale_over_wrap_divisor_first,
+        scalar if wrap_accumulate else 0.0,
+        constant_or_one_over_wrap_unscale if not wrap_accumulate else 0.0,
         wrap_max_value_above_zero,
         minus_wrap_max_value,
         wrap_max_value,
-        one_over_wrap_divisor_last,
+        one_over_wrap_count_or_one if wrap_accumulate else 0.0,
         wrap_l2_differs_from_zero,
         wrap_l2,
         wrap_l1_differs_from_zero,
@@ -305,7 +326,7 @@ def scalars(
         eps,
         weight_decay,
         share,
-        scalar,
+        scalar_2,
         rate_next,
         one_minus_one_over_beta1 if average else 0.0,
         wrap_from_below_differs_from_zero,
@@ -316,4 +337,9 @@ def scalars(
         one_minus_wrap_average_decay if wrap_keep_average else 0.0,
     )
     wide = (wrap_max_tensor_norm, wrap_clip_eps, wrap_max_grad_norm)
-    return row, wide, {"lr_max": lr_max_new, "weight_sum": weight_sum_new}
+    state: dict[str, float] = {}
+    state["lr_max"] = lr_max_new
+    state["weight_sum"] = weight_sum_new
+    if wrap_accumulate:
+        state["wrap_calls"] = wrap_calls_new
+    return row, wide, state

@@ -19,9 +19,11 @@ def options_of(
     warmup_steps: float,
     r: float,
     weight_lr_power: float,
-    wrap_scale: float,
-    wrap_divisor_first: float,
-    wrap_divisor_last: float,
+    wrap_every: float,
+    wrap_mean: float,
+    wrap_clip_sum: float,
+    wrap_maximize: float,
+    wrap_unscale: float,
     wrap_max_value: float,
     wrap_max_tensor_norm: float,
     wrap_max_grad_norm: float,
@@ -47,9 +49,11 @@ def constraints(
     warmup_steps: float,
     r: float,
     weight_lr_power: float,
-    wrap_scale: float,
-    wrap_divisor_first: float,
-    wrap_divisor_last: float,
+    wrap_every: float,
+    wrap_mean: float,
+    wrap_clip_sum: float,
+    wrap_maximize: float,
+    wrap_unscale: float,
     wrap_max_value: float,
     wrap_max_tensor_norm: float,
     wrap_max_grad_norm: float,
@@ -69,6 +73,8 @@ def constraints(
     wrap_keep_average: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
+    if not wrap_accumulate and wrap_every != 1.0:
+        return "an optimizer that was made without accumulation can't begin to accumulate: make a new one"
     return None
 
 
@@ -89,6 +95,7 @@ def active_state(
         names.append("x")
     if wrap_accumulate:
         names.append("wrap_sum")
+        names.append("wrap_calls")
     if wrap_keep_average:
         names.append("wrap_average")
     return (*names,)
@@ -186,9 +193,11 @@ def initial_state(
     warmup_steps: float,
     r: float,
     weight_lr_power: float,
-    wrap_scale: float,
-    wrap_divisor_first: float,
-    wrap_divisor_last: float,
+    wrap_every: float,
+    wrap_mean: float,
+    wrap_clip_sum: float,
+    wrap_maximize: float,
+    wrap_unscale: float,
     wrap_max_value: float,
     wrap_max_tensor_norm: float,
     wrap_max_grad_norm: float,
@@ -208,7 +217,7 @@ def initial_state(
     wrap_keep_average: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {"z": "param", "lr_max": 0.0, "weight_sum": 0.0, "x": "param", "wrap_sum": 0.0, "wrap_average": "param"}
+    return {"z": "param", "lr_max": 0.0, "weight_sum": 0.0, "x": "param", "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param"}
 
 
 def scalars(
@@ -219,9 +228,11 @@ def scalars(
     warmup_steps: float,
     r: float,
     weight_lr_power: float,
-    wrap_scale: float,
-    wrap_divisor_first: float,
-    wrap_divisor_last: float,
+    wrap_every: float,
+    wrap_mean: float,
+    wrap_clip_sum: float,
+    wrap_maximize: float,
+    wrap_unscale: float,
     wrap_max_value: float,
     wrap_max_tensor_norm: float,
     wrap_max_grad_norm: float,
@@ -242,12 +253,21 @@ def scalars(
     t: float,
     lr_max: float,
     weight_sum: float,
+    wrap_calls: float = 0.0,
 ) -> tuple[tuple[float, ...], tuple[float, ...], dict[str, float]]:
     """A row of the passes' table, one of the stages', and the host's new scalar state."""
-    wrap_scale_over_wrap_divisor_first = divide(wrap_scale, wrap_divisor_first)
+    if wrap_accumulate:
+        wrap_count = maximum(wrap_calls, 1.0) if wrap_mean != 0.0 else 1.0
+        wrap_calls_new = 0.0
+    constant_or_one = -1.0 if wrap_maximize != 0.0 else 1.0
+    if wrap_accumulate:
+        scalar = divide(constant_or_one, wrap_unscale * (1.0 if wrap_clip_sum != 0.0 else wrap_count))
+    else:
+        constant_or_one_over_wrap_unscale = divide(constant_or_one, wrap_unscale)
     wrap_max_value_above_zero = 1.0 if wrap_max_value > 0.0 else 0.0
     minus_wrap_max_value = -wrap_max_value
-    one_over_wrap_divisor_last = divide(1.0, wrap_divisor_last)
+    if wrap_accumulate:
+        one_over_wrap_count_or_one = divide(1.0, wrap_count) if wrap_clip_sum != 0.0 else 1.0
     wrap_l2_differs_from_zero = 1.0 if wrap_l2 != 0.0 else 0.0
     wrap_l1_differs_from_zero = 1.0 if wrap_l1 != 0.0 else 0.0
     one_minus_lr_times_wrap_weight_decay = 1.0 - lr * wrap_weight_decay
@@ -257,7 +277,7 @@ def scalars(
     weight = general_power(t, r) * general_power(lr_max_new, weight_lr_power)
     weight_sum_new = weight_sum + weight
     share = divide(weight, weight_sum_new) if weight_sum_new > 0.0 else 0.0
-    scalar = rate * (momentum * (1.0 - share) - 1.0)
+    scalar_2 = rate * (momentum * (1.0 - share) - 1.0)
     if average:
         one_minus_one_over_momentum = 1.0 - divide(1.0, momentum)
     wrap_from_below_differs_from_zero = 1.0 if wrap_from_below != 0.0 else 0.0
@@ -265,11 +285,12 @@ def scalars(
     if wrap_keep_average:
         one_minus_wrap_average_decay = 1.0 - wrap_average_decay
     row = (
-        wrap_scale_over_wrap_divisor_first,
+        scalar if wrap_accumulate else 0.0,
+        constant_or_one_over_wrap_unscale if not wrap_accumulate else 0.0,
         wrap_max_value_above_zero,
         minus_wrap_max_value,
         wrap_max_value,
-        one_over_wrap_divisor_last,
+        one_over_wrap_count_or_one if wrap_accumulate else 0.0,
         wrap_l2_differs_from_zero,
         wrap_l2,
         wrap_l1_differs_from_zero,
@@ -278,7 +299,7 @@ def scalars(
         weight_decay_differs_from_zero,
         weight_decay,
         share,
-        scalar,
+        scalar_2,
         rate,
         one_minus_one_over_momentum if average else 0.0,
         wrap_from_below_differs_from_zero,
@@ -289,4 +310,9 @@ def scalars(
         one_minus_wrap_average_decay if wrap_keep_average else 0.0,
     )
     wide = (wrap_max_tensor_norm, wrap_clip_eps, wrap_max_grad_norm)
-    return row, wide, {"lr_max": lr_max_new, "weight_sum": weight_sum_new}
+    state: dict[str, float] = {}
+    state["lr_max"] = lr_max_new
+    state["weight_sum"] = weight_sum_new
+    if wrap_accumulate:
+        state["wrap_calls"] = wrap_calls_new
+    return row, wide, state

@@ -6,7 +6,7 @@ order of things, the counts, the scalars and the policies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
@@ -19,12 +19,14 @@ from solvergen.runtime.spans import Spans
 @dataclass(frozen=True, eq=False)
 class TensorPlan:
     """One tensor of a launch. ``states`` has an entry for every array state of the definition, in
-    order; None where the state doesn't exist under the options."""
+    order; None where the state doesn't exist under the options. ``carried`` has one for every array that the
+    definition's kernels carry from pass to pass; none for the reference."""
 
     name: str
     param: Array
     shape: tuple[int, ...]
     states: tuple[Array | None, ...]
+    carried: tuple[Array, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,8 @@ class KernelLauncher(StagedLauncher, Protocol):
     """What ``KernelWorkspace`` runs: a launch of kernels."""
 
     def begin(self, step: Step) -> None:
-        """Take over the step's tables, which the calls that follow read. Runs nothing."""
+        """Take over the step's tables and the gradients that are bound, which the calls that follow read.
+        Runs nothing. Called again, with the same ``step``, when other gradients have been bound."""
         ...
 
     def run_stage(self, stage: int) -> None:
@@ -132,6 +135,11 @@ class KernelLauncher(StagedLauncher, Protocol):
     def run_pass(self, number: int) -> None:
         """Run a pass over all elements of the plan's tensors, and reduce the terms that it forms to these
         tensors' rows of the workspace's totals. Only called for those in ``plan.passes``."""
+        ...
+
+    def put_back(self) -> None:
+        """Overwrite the parameters with what pass 0 of this step has kept of them: ``carried[0]``. Only
+        called for rules with evaluations, after that pass."""
         ...
 
 
@@ -148,10 +156,19 @@ class Workspace(Protocol):
         """Overwrite both: what ``read`` returns. Steps that are under way come first."""
         ...
 
-    def run(self, launches: Sequence[tuple[StagedLauncher, Step]]) -> None:
+    def run(
+        self,
+        launches: Sequence[tuple[StagedLauncher, Step]],
+        evaluate: Callable[[], None] | None = None,
+    ) -> None:
         """Make a step of these launches, at least one, prepared by the workspace's own backend.
 
+        ``evaluate``, for rules with evaluations, finds the gradients at the parameters as they are and binds
+        them to the launches, or raises.
+
         Shared states take their new values at the very end: should anything be raised, they are as before.
+        Of rules with evaluations, so are the parameters, and all else unless a launch itself fails after the
+        last evaluation.
         """
         ...
 

@@ -125,12 +125,13 @@ class CpuTensors:
         self._columns = max(1, len(plan.definition.table))
         sizes = np.array([tensor.param.size for tensor in plan.tensors], np.int64)
 
-        # Pointers: param, gradient, states; 0 where a state doesn't exist.
-        n_buffers = 2 + len(plan.definition.array_states)
+        # Pointers: param, gradient, states, what is carried; 0 where a state doesn't exist.
+        n_buffers = 2 + len(plan.definition.array_states) + len(plan.definition.carried)
         self._pointers = np.zeros((len(plan.tensors), n_buffers), np.uintp)
         for row, tensor in zip(self._pointers, plan.tensors, strict=True):
             row[0] = address_of(tensor.param)
-            row[2:] = [0 if state is None else address_of(state) for state in tensor.states]
+            arrays = (*tensor.states, *tensor.carried)
+            row[2:] = [0 if array is None else address_of(array) for array in arrays]
 
         heads = np.array([elements_before_line(tensor.param) for tensor in plan.tensors], np.int64)
         self._chunks = chunk_table(sizes, CHUNK_SIZE, heads)

@@ -16,7 +16,7 @@ from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends import cpu
 from solvergen.runtime.backends.base import LaunchPlan, Step
-from solvergen.runtime.buffers import address_of
+from solvergen.runtime.buffers import KeptParameters, address_of
 from solvergen.runtime.definition import Definition, Pass
 from solvergen.runtime.kernel_interface import chunk_table
 from solvergen.runtime.native.library import Reduction, Stage, StagedJob, StageJob, function_address, library
@@ -120,6 +120,7 @@ class StagedCpuLauncher(cpu.CpuTensors):
         self._workspace = workspace
         self._positions = np.array(plan.positions, np.int32)
         self._shared = [address_of(row) for row in workspace.shared]
+        self._kept = KeptParameters(plan)
         self._step: Step | None = None
         self._tables: tuple[HostArray, ...] = ()
 
@@ -184,6 +185,10 @@ class StagedCpuLauncher(cpu.CpuTensors):
         self._library.run(*arguments)
         if reducer is not None:
             reducer.run()
+
+    def put_back(self) -> None:
+        """See ``KernelLauncher``."""
+        self._kept.put_back()
 
     def _prepared(self, number: int) -> tuple[tuple[int, int, int, int, int], Reducer | None]:
         """What runs a pass, and what reduces its terms if it forms any."""

@@ -1,11 +1,13 @@
 """Staged rules in NumPy: whole tensors, all launches in lock step, and nothing stored before all is computed.
 
 A reduction over all tensors is a yield of the reference: there its tensor waits until all have come so far.
+So is an evaluation of the gradient. For that one, parameters are written in the middle of a step; they are
+put back if it comes to no end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +16,8 @@ from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan, StagedLauncher, Step
 from solvergen.runtime.backends.numpy_tensors import NumpyTensors, to_store
+from solvergen.runtime.closures import GradientAt
+from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.reductions import OverAll, finished, total_of_terms
 from solvergen.runtime.workspace import HostWorkspace
 
@@ -21,7 +25,8 @@ Results = tuple[Any, ...]
 
 
 class Computation:
-    """The update of one tensor, under way: ``asks`` is the reduction that it waits for, None at the end."""
+    """The update of one tensor, under way: ``asks`` is the reduction or the gradient that it waits for, None
+    at the end."""
 
     def __init__(
         self, launcher: StagedNumpyLauncher, place: int, values: Sequence[Any], work: Any, yields: bool
@@ -30,18 +35,18 @@ class Computation:
         self.place = place
         self.position = launcher.plan.positions[place]
         self.values = values
-        self.asks: OverAll | None = None
+        self.asks: OverAll | GradientAt | None = None
         self.results: Results = ()
-        self._work: Generator[OverAll, float, Results] | None = None
+        self._work: Generator[OverAll | GradientAt, Any, Results] | None = None
         if yields:
             self._work = work
             self.resume(None)
         else:
             self.results = work
 
-    def resume(self, answer: float | None) -> None:
-        """Go on until the next reduction over all tensors, or to the end."""
-        work = cast("Generator[OverAll, float | None, Results]", self._work)
+    def resume(self, answer: float | HostArray | None) -> None:
+        """Go on until the next reduction over all tensors or evaluation, or to the end."""
+        work = cast("Generator[OverAll | GradientAt, Any, Results]", self._work)
         try:
             self.asks = work.send(answer)
         except StopIteration as end:
@@ -73,9 +78,11 @@ class StagedNumpyLauncher(NumpyTensors):
             scalars |= {name: own[i] for name, i in self._on_device.items()}
             scalars |= shared
             compute = self._compute
+            # Other gradients may come in the same array, and parameters change on the way to them.
+            copied = bool(definition.evaluations)
             values: list[Any] = [
-                param.astype(compute, copy=False),
-                gradient.astype(compute, copy=False),
+                param.astype(compute, copy=copied),
+                gradient.astype(compute, copy=copied),
                 *states,
             ]
             work = definition.update(
@@ -88,6 +95,22 @@ class StagedNumpyLauncher(NumpyTensors):
                 *self._tail,
             )
             yield Computation(self, place, values, work, definition.yields)
+
+    def copies(self) -> list[tuple[HostArray, HostArray]]:
+        """The parameters, flat, each with a copy."""
+        return [(param, param.copy()) for param, _ in self._tensors]
+
+    def move(self, waiting: Computation, param: Any) -> None:
+        """Write a parameter in the middle of the step."""
+        target = self._tensors[waiting.place][0]
+        if getattr(param, "dtype", None) != self._compute or np.size(param) != target.size:
+            raise CompilerBug(f"the NumPy reference asks for the gradient at {param!r:.80}")
+        target[...] = param
+
+    def gradient_of(self, waiting: Computation) -> HostArray:
+        """A copy of the gradient that is bound now, in the compute type."""
+        gradient: HostArray = self._gradients[waiting.place].astype(self._compute)
+        return gradient
 
     def arrays_to_store(self, done: Computation) -> list[tuple[HostArray, Any]]:
         """Where its arrays go."""
@@ -109,33 +132,69 @@ class StagedNumpyLauncher(NumpyTensors):
 class NumpyWorkspace(HostWorkspace):
     """Runs the reference of all launches together."""
 
-    def run(self, launches: Sequence[tuple[StagedLauncher, Step]]) -> None:
-        """See ``Workspace``. Everything is computed before anything is stored."""
+    def run(
+        self,
+        launches: Sequence[tuple[StagedLauncher, Step]],
+        evaluate: Callable[[], None] | None = None,
+    ) -> None:
+        """See ``Workspace``. Everything is computed before anything is stored but parameters."""
+        numpy_launches = [(cast("StagedNumpyLauncher", launcher), step) for launcher, step in launches]
+        moved = self._definition.evaluations
+        before = [pair for launcher, _ in numpy_launches for pair in launcher.copies()] if moved else []
+        try:
+            self._run(numpy_launches, evaluate)
+        except BaseException:
+            uninterrupted(lambda: _put_back(before))
+            raise
+
+    def _run(
+        self, launches: Sequence[tuple[StagedNumpyLauncher, Step]], evaluate: Callable[[], None] | None
+    ) -> None:
         first = launches[0][1]
         with np.errstate(all="ignore"):
             computations = [
                 computation
                 for launcher, step in launches
-                for computation in cast("StagedNumpyLauncher", launcher).computations(step, self)
+                for computation in launcher.computations(step, self)
             ]
-            self._finish(computations, first.total_size)
+        while waiting := [c for c in computations if c.asks is not None]:
+            index = min(c.asks.index for c in waiting if c.asks is not None)
+            served = [c for c in waiting if c.asks is not None and c.asks.index == index]
+            kinds = {type(c.asks) for c in served}
+            if kinds == {OverAll}:
+                self._reduce(served, first.total_size)
+            elif kinds == {GradientAt} and len(served) == len(computations) and evaluate is not None:
+                self._evaluate(served, evaluate)
+            else:
+                raise CompilerBug(
+                    f"at {index}, {len(served)} of {len(computations)} tensors wait for {kinds}"
+                )
+        with np.errstate(all="ignore"):
             self._store(computations, first.leader)
 
-    def _finish(self, computations: Sequence[Computation], total_size: float) -> None:
-        """Serve the reductions over all tensors, in the program's order, until no tensor waits."""
-        while waiting := [c for c in computations if c.asks is not None]:
-            asked = [(c, c.asks) for c in waiting if c.asks is not None]
-            index = min(ask.index for _, ask in asked)
-            served = [(c, ask) for c, ask in asked if ask.index == index]
-            kind = served[0][1].kind
-            if any(ask.kind != kind for _, ask in served):
-                raise CompilerBug(f"reduction {index} over all tensors is of several kinds")
-            totals = np.zeros(len(self.sizes))
-            for computation, ask in served:
+    def _reduce(self, served: Sequence[Computation], total_size: float) -> None:
+        """Serve a reduction over all tensors."""
+        asked = [(c, c.asks) for c in served if isinstance(c.asks, OverAll)]
+        kind = asked[0][1].kind
+        if any(ask.kind != kind for _, ask in asked):
+            raise CompilerBug(f"reduction {asked[0][1].index} over all tensors is of several kinds")
+        totals = np.zeros(len(self.sizes))
+        with np.errstate(all="ignore"):
+            for computation, ask in asked:
                 totals[computation.position] = ask.total
             answer = finished(kind, total_of_terms(kind, totals), total_size)
-            for computation, _ in served:
+            for computation in served:
                 computation.resume(answer)
+
+    def _evaluate(self, served: Sequence[Computation], evaluate: Callable[[], None]) -> None:
+        """Serve an evaluation of the gradient. What is evaluated is under the caller's ``np.errstate``."""
+        with np.errstate(all="ignore"):
+            for computation in served:
+                computation.launcher.move(computation, cast("GradientAt", computation.asks).param)
+        evaluate()
+        with np.errstate(all="ignore"):
+            for computation in served:
+                computation.resume(computation.launcher.gradient_of(computation))
 
     def _store(self, computations: Sequence[Computation], leader: int) -> None:
         definition = self._definition
@@ -155,3 +214,8 @@ class NumpyWorkspace(HostWorkspace):
         self.states[...] = states
         self.shared_new[...] = shared
         self.commit()
+
+
+def _put_back(before: Sequence[tuple[HostArray, HostArray]]) -> None:
+    for param, copy in before:
+        param[...] = copy

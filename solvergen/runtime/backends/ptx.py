@@ -16,7 +16,7 @@ import numpy as np
 from solvergen.errors import BackendUnavailable, OptimizerError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of, may_be_written
+from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, KeptParameters, address_of, may_be_written
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
@@ -169,6 +169,7 @@ class PtxStagedLauncher(StagedCudaLauncher):
     def __init__(self, plan: LaunchPlan, device: PtxDevice, kernels: Kernels) -> None:
         super().__init__(plan, PtxStarter(device), kernels, HOST_ACCESS)
         self._played = device
+        self._kept = KeptParameters(plan)
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """See ``Launcher``."""
@@ -179,15 +180,21 @@ class PtxStagedLauncher(StagedCudaLauncher):
         with self._played.expecting(_search(_gradients(self.plan, self._gradients), self.chunk_count)):
             return super().finite()
 
+    def put_back(self) -> None:
+        """See ``KernelLauncher``. Arrays are the host's."""
+        self._kept.put_back()
+
 
 def _owned(plan: LaunchPlan) -> list[Buffer]:
-    """The parameters and states of a plan's tensors."""
+    """The parameters and states of a plan's tensors, and what kernels carry from pass to pass."""
     owned = []
     for tensor in plan.tensors:
         owned.append(_buffer(f"parameter {tensor.name!r}", tensor.param))
         for state, array in zip(plan.definition.array_states, tensor.states, strict=True):
             if array is not None:
                 owned.append(_buffer(f"state {state} of {tensor.name!r}", array))
+        for carried, array in zip(plan.definition.carried, tensor.carried, strict=True):
+            owned.append(_buffer(f"{carried} of {tensor.name!r}", array))
     return owned
 
 

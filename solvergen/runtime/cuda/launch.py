@@ -51,9 +51,10 @@ class BoundTensors:
             (dtype, shape, number, _strides(shape, dtype.itemsize)) for _, shape, number, _ in facts
         ]
         self._sizes = np.array([tensor.param.size for tensor in plan.tensors], np.int64)
-        self._pointers = np.zeros((len(facts), 2 + len(plan.definition.array_states)), np.uint64)
+        n_buffers = 2 + len(plan.definition.array_states) + len(plan.definition.carried)
+        self._pointers = np.zeros((len(facts), n_buffers), np.uint64)
         for i, tensor in enumerate(plan.tensors):
-            for j, array in enumerate((tensor.param, None, *tensor.states)):
+            for j, array in enumerate((tensor.param, None, *tensor.states, *tensor.carried)):
                 if array is not None:
                     self._pointers[i, j] = access.address(array)
         self._owned = plan.owned  # addresses are unique over all GPUs

@@ -103,6 +103,12 @@ sg_reduce(const double *terms, int width, const sg_i64 *offsets, const int *plac
         /* A segment's chunks number no more than its rows / 4096 rounded up: so segments' values don't meet. */
         double *values = scratch + (begin / SG_CHUNK + segment) * n_columns + index;
         const double *first = terms + begin * width + column.from;
+        if (count == 1) { /* of most tensors there is one chunk, whose value is the tensor's */
+            if (threadIdx.x == 0) {
+                out[(sg_i64)places[segment] * stride + column.to] = *first;
+            }
+            continue;
+        }
         const double result = column.largest
                                   ? sg_segment_value<true>(first, width, count, values, n_columns, lanes)
                                   : sg_segment_value<false>(first, width, count, values, n_columns, lanes);

@@ -13,6 +13,7 @@ import numpy as np
 
 from solvergen.errors import CompilerBug
 from solvergen.runtime.backends.base import LaunchPlan, Step
+from solvergen.runtime.buffers import narrowed
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import PASS, STAGE, Kernels
 from solvergen.runtime.cuda.launch import Access, BoundTensors, FiniteSearch, TableSet
@@ -20,6 +21,7 @@ from solvergen.runtime.cuda.reduction import Column, Reduction
 from solvergen.runtime.cuda.starting import Bound, Memory, Region, Starter
 from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS
 from solvergen.runtime.cuda.workspace import CudaWorkspace
+from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.kernel_interface import CHUNK, chunk_table
 from solvergen.runtime.reductions import CHUNK_TERMS
 
@@ -71,7 +73,8 @@ class StagedCudaLauncher(BoundTensors):
             for k, one in passes
             if one.kinds
         }
-        self._sets = (TableSet(starter.device), TableSet(starter.device))
+        # Two a step, and two more for each evaluation in it: none waits for a step that is under way.
+        self._sets = [TableSet(starter.device) for _ in range(2 + 2 * len(plan.definition.evaluations))]
         self._turn = 0
         self._search = FiniteSearch(starter.device, kernels, plan.grad_dtype)
         self._step: dict[str, Region] = {}
@@ -85,7 +88,7 @@ class StagedCudaLauncher(BoundTensors):
 
     def begin(self, step: Step) -> None:
         """Upload the step's tables, after those of the step before the last have been used."""
-        self._turn ^= 1
+        self._turn = (self._turn + 1) % len(self._sets)
         tables = {
             "the table of pointers": self._pointers,
             "the table of rows": step.rows,
@@ -141,6 +144,22 @@ class StagedCudaLauncher(BoundTensors):
         if number in self._reductions:
             terms = Region(partials.name, partials.address, nbytes)
             self._reductions[number].run(terms, width, workspace.totals(writable=True), workspace.reductions)
+
+    def put_back(self) -> None:
+        """See ``KernelLauncher``. Waits for the GPU where parameters are narrower than their compute type."""
+        device = self._starter.device
+        dtype, wide = numpy_dtype(self.plan.param_dtype), compute_dtype(self.plan.param_dtype)
+        for tensor, size in zip(self.plan.tensors, self._sizes.tolist(), strict=True):
+            target, kept = map(self._access.address, (tensor.param, tensor.carried[0]))
+            if not size:
+                continue
+            if dtype == wide:
+                device.copy(target, kept, size * dtype.itemsize)
+                continue
+            values = np.empty(size, wide)
+            device.download(values, kept)
+            device.upload(target, narrowed(values, dtype).view(np.uint8))
+            device.synchronize()  # the array goes away
 
     def _start(
         self,

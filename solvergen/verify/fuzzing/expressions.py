@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from hypothesis import strategies as st
 
+from solvergen.verify.fuzzing.kinds import Kind, kind_of
 from solvergen.verify.fuzzing.meaning import constant_value
-from solvergen.verify.fuzzing.terms import COMPARISONS, FUNCTIONS, Term, call, name, names_in, number
+from solvergen.verify.fuzzing.terms import (
+    COMPARISONS,
+    FUNCTIONS,
+    OVER_ALL,
+    REDUCTIONS,
+    Term,
+    call,
+    name,
+    names_in,
+    number,
+)
 
 NUMERALS = (
     "1", "2", "0.5", "0", "3", "0.1", "1e-8", "0.9", "0.999", "10", "4", "7", "0.0", "1.0", "2.0", ".25",
@@ -40,35 +51,41 @@ _NUMBERS = (
     *("leaf",) * 4, "+", "-", "*", "/", "+", "-", "*", "/", "+", "*", "neg", "**", "**", "//", "%",
     "min", "max", "clip", "where", "where", "sqrt", "abs", "sign", "floor", "exp", "log", "tanh", "cbrt",
 )  # fmt: skip
+_REDUCTIONS = ("sum", "mean", "dot", "norm2", "norm1", "max_abs", "count_nonzero", "norm2", "sum")
 _CONDITIONS = ("compare", "compare", "compare", "compare", "and", "or", "not", "chain", "named")
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """A name that an expression may use. ``exists``: the settings in which it does, a bit for each."""
+    """A name that an expression may use. ``exists``: the settings in which it does, a bit for each.
+
+    ``element``: it may be one for each element; ``certain``: it is one, whatever else is assigned to it.
+    """
 
     name: str
     exists: int
     element: bool = False
     condition: bool = False
     option: bool = False
+    certain: bool = False
 
 
 @dataclass(frozen=True)
 class Surroundings:
     """Where an expression stands: the names, the settings under which it is there, whether elements may
-    occur. ``columns``: for each option the settings in which it is on.
+    occur. ``columns``: for each option the settings in which it is on. ``reductions``: may there be any?
     """
 
     symbols: tuple[Symbol, ...]
     settings: int
     elements: bool
     columns: dict[str, int]
+    reductions: bool = False
 
     def within(self, settings: int) -> Surroundings:
         """The same under fewer settings; unchanged if there would be none."""
         fewer = self.settings & settings
-        return Surroundings(self.symbols, fewer, self.elements, self.columns) if fewer else self
+        return replace(self, settings=fewer) if fewer else self
 
     def usable(self, *, condition: bool) -> list[Symbol]:
         """The names that may be read here."""
@@ -87,6 +104,8 @@ def numbers(draw: st.DrawFn, here: Surroundings, depth: int = 4) -> Term:
     op = draw(st.sampled_from(_NUMBERS)) if depth > 0 else "leaf"
     if op == "leaf":
         return draw(_leaves(here))
+    if here.reductions and draw(st.integers(0, 7)) == 7:
+        return draw(reductions(here, depth))
     if op == "where":
         condition = draw(conditions(here, depth - 1))
         chosen = settings_of(condition, here.columns)
@@ -102,6 +121,22 @@ def numbers(draw: st.DrawFn, here: Surroundings, depth: int = 4) -> Term:
         return mended(call("**", base, draw(numbers(here, min(depth - 1, 2)))))
     arity = 1 if op == "neg" else FUNCTIONS.get(op, 2)
     return mended(call(op, *[draw(numbers(here, depth - 1)) for _ in range(arity)]))
+
+
+@st.composite
+def reductions(draw: st.DrawFn, here: Surroundings, depth: int) -> Term:
+    """Reductions of at most ``depth`` levels, over the tensor or over all; others may be among their
+    arguments."""
+    op = draw(st.sampled_from(_REDUCTIONS))
+    inside = replace(here, elements=True)
+    args = [_of_elements(draw(numbers(inside, min(depth - 1, 2))), here) for _ in range(REDUCTIONS[op])]
+    return Term(op, tuple(args), draw(st.sampled_from(("", "", OVER_ALL))))
+
+
+def _of_elements(term: Term, here: Surroundings) -> Term:
+    """``term``, with the gradient in it unless it has a value for each element for certain."""
+    kinds = {s.name: Kind(element=s.certain, condition=s.condition) for s in here.symbols}
+    return term if kind_of(term, kinds).element else mended(call("*", name("grad"), term))
 
 
 @st.composite

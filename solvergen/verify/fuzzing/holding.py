@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from solvergen.runtime.definition import Definition
-from solvergen.verify.direct import hyperparameters_of, options_of
+from solvergen.verify.direct import hyperparameters_of, options_of, positions_of
 from solvergen.verify.example import Example
-from solvergen.verify.fuzzing.meaning import Update
 from solvergen.verify.fuzzing.rule import Rule
-from solvergen.verify.fuzzing.spans import Span, contains
+from solvergen.verify.fuzzing.spans import Span, Value, contains, exactly
+from solvergen.verify.fuzzing.together import Outcome, TakingPart, step_together
 from solvergen.verify.trace import Moment, Trace
 
 
@@ -28,7 +29,7 @@ class Departure:
     found: float
 
     def __str__(self) -> str:
-        where = f"step {self.step}, {self.tensor}, {self.buffer}"
+        where = f"step {self.step}, {self.tensor or 'shared'}, {self.buffer}"
         where += "" if self.element is None else f"[{self.element}]"
         ends = f"{self.expected.low.hex()} to {self.expected.high.hex()}"
         return f"{where}: {self.found.hex()} isn't in {ends} ({self.found!r} and {self.expected.low!r})"
@@ -58,51 +59,82 @@ def first_departure(
 
     Each step begins with what the one before it has left, so that bounds don't grow from step to step.
     """
+    positions = positions_of(example.tensors)
     for number, (before, after) in enumerate(pairwise(trace), start=1):
         if after.outcome != "applied":
             continue
-        step = example.steps[number - 1]
-        for tensor, gradient in zip(example.tensors, step.gradients, strict=True):
-            if gradient is None:
-                continue
-            update = Update(
-                rule,
-                tensor.param.dtype.name,
-                hyperparameters_of(definition, example, step, tensor),
-                options_of(definition, example, tensor),
-                after.counts[tensor.name],
-            )
-            found = _departure(update, number, tensor.name, before, after, gradient, tally)
-            if found is not None:
-                return found
+        taking_part = [_taking_part(definition, example, number, i, before, after) for i in positions]
+        outcomes = step_together(rule, taking_part, before.shared)
+        for expected, found in _values(example, positions, outcomes, before, after):
+            departure = _held(number, expected, found, tally)
+            if departure is not None:
+                return departure
     return None
 
 
-def _departure(
-    update: Update,
-    step: int,
-    tensor: str,
+def _taking_part(
+    definition: Definition, example: Example, number: int, index: int, before: Moment, after: Moment
+) -> TakingPart | None:
+    """One tensor as a step finds it; None if it has no gradient."""
+    step, tensor = example.steps[number - 1], example.tensors[index]
+    gradient = step.gradients[index]
+    if gradient is None:
+        return None
+    arrays = {n: _floats(a) for n, a in before.buffers[tensor.name].items()} | {"grad": _floats(gradient)}
+    return TakingPart(
+        tensor.param.dtype.name,
+        hyperparameters_of(definition, example, step, tensor),
+        options_of(definition, example, tensor),
+        after.counts[tensor.name],
+        [{n: values[i] for n, values in arrays.items()} for i in range(gradient.size)],
+        before.scalars[tensor.name],
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    tensor: str
+    buffer: str
+    element: int | None
+    value: Value
+
+
+def _values(
+    example: Example,
+    positions: Sequence[int],
+    outcomes: Sequence[Outcome | None],
     before: Moment,
     after: Moment,
-    gradient: np.ndarray,
-    tally: Tally,
-) -> Departure | None:
-    arrays = {n: _floats(a) for n, a in before.buffers[tensor].items()}
-    results = {n: _floats(a) for n, a in after.buffers[tensor].items()}
-    for index, grad in enumerate(_floats(gradient)):
-        start = {n: values[index] for n, values in arrays.items()}
-        expected = update.run({**before.scalars[tensor], **start, "grad": grad})
-        for buffer, value in expected.items():
-            element = index if buffer in results else None
-            found = results[buffer][index] if buffer in results else after.scalars[tensor][buffer]
-            if value is None:
-                tally.open += 1
-            elif not contains(value, found):
-                return Departure(step, tensor, buffer, element, value, found)
-            elif value.is_exact:
-                tally.exact += 1
-            else:
-                tally.bounded += 1
+) -> Iterator[tuple[_Place, float]]:
+    """Each value that a step leaves: what it should be and what it is."""
+    shared: dict[str, Value] | None = None
+    for index, outcome in zip(positions, outcomes, strict=True):
+        if outcome is None:
+            continue
+        tensor = example.tensors[index].name
+        if shared is None:  # this one speaks for all
+            shared = outcome.scalars
+        for name, value in outcome.scalars.items():
+            if name in after.scalars[tensor]:
+                yield _Place(tensor, name, None, value), after.scalars[tensor][name]
+        for name, array in after.buffers[tensor].items():
+            for element, found in enumerate(_floats(array)):
+                yield _Place(tensor, name, element, outcome.elements[element][name]), found
+    for name, found in after.shared.items():
+        value = exactly(before.shared[name]) if shared is None else shared[name]
+        yield _Place("", name, None, value), found
+
+
+def _held(step: int, expected: _Place, found: float, tally: Tally) -> Departure | None:
+    value = expected.value
+    if value is None:
+        tally.open += 1
+    elif not contains(value, found):
+        return Departure(step, expected.tensor, expected.buffer, expected.element, value, found)
+    elif value.is_exact:
+        tally.exact += 1
+    else:
+        tally.bounded += 1
     return None
 
 

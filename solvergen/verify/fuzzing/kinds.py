@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from solvergen.verify.fuzzing.rule import Rule
-from solvergen.verify.fuzzing.terms import CONDITIONS, Term, names_in
+from solvergen.verify.fuzzing.terms import CONDITIONS, REDUCTIONS, Term, names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ def kind_of(term: Term, names: Mapping[str, Kind]) -> Kind:
         return Kind(element=False, whole=term.text.isdigit())
     if term.op == "name":
         return names[term.text]
+    if term.op in REDUCTIONS:
+        return SCALAR
     args = [kind_of(arg, names) for arg in term.args]
     element = any(arg.element for arg in args)
     if term.op in CONDITIONS:
@@ -61,7 +63,7 @@ def kinds_of(rule: Rule) -> dict[str, Kind]:
     known = {"param": ELEMENT, "grad": ELEMENT, "t": Kind(element=False, whole=True)}
     known |= {name: Kind(element=False, whole=whole) for name, whole in rule.hyperparameters.items()}
     known |= {option.name: Kind(element=False, condition=True) for option in rule.options}
-    known |= {state.name: Kind(element=not state.is_scalar) for state in rule.states}
+    known |= {state.name: Kind(element=state.shape == "param") for state in rule.states}
     found: dict[str, Kind] = {}
     declared = frozenset(known)
     while True:

@@ -1,4 +1,4 @@
-"""What an update computes, worked out from docs/language.md apart from the compiler.
+"""What expressions compute, worked out from docs/language.md apart from the compiler.
 
 The fuzzer's own reading of the equations (``reading``), its own types (``kinds``), exact rational
 arithmetic and mpmath. Each value is known to the bit, or to lie between two doubles (``spans``), or not at
@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from solvergen.verify.fuzzing import real_functions, spans
-from solvergen.verify.fuzzing.kinds import Kind, kind_of, kinds_of
-from solvergen.verify.fuzzing.rounding import DOUBLE, FORMATS, Format
-from solvergen.verify.fuzzing.rule import Rule
+from solvergen.verify.fuzzing.kinds import Kind, kind_of
+from solvergen.verify.fuzzing.rounding import DOUBLE, Format
 from solvergen.verify.fuzzing.spans import UNKNOWN, Span, Truth, Value, exactly
-from solvergen.verify.fuzzing.terms import COMPARISONS, Term, names_in
+from solvergen.verify.fuzzing.terms import COMPARISONS, REDUCTIONS, Term, names_in
 
 MAX_UNROLLED = 64
 """Constant whole exponents of elements up to here are products; beyond, the general power."""
@@ -51,6 +50,11 @@ def literal(text: str) -> Span:
     return exactly(float(text))
 
 
+def reduction_key(term: Term) -> str:
+    """Under which the value of a reduction is kept beside those of names."""
+    return f"@{id(term)}"
+
+
 def constant_value(term: Term) -> Value:
     """The value of a number that has no names; UNKNOWN of one that has."""
     return UNKNOWN if names_in(term) else Evaluator({}, DOUBLE).number(term, {}, {})
@@ -78,6 +82,8 @@ class Evaluator:
             return literal(term.text)
         if term.op == "name":
             return values[term.text]
+        if term.op in REDUCTIONS:
+            return values[reduction_key(term)]
         element = self.kind(term).element
         form = self.real if element else DOUBLE
 
@@ -152,45 +158,3 @@ class Evaluator:
 
 def _is_whole(x: float) -> bool:
     return math.isfinite(x) and abs(x) <= 2.0**53 and x == int(x)
-
-
-@dataclass
-class Update:
-    """One update of one tensor, element by element.
-
-    ``storage`` names the parameter's type. Hyperparameters are those in force, ``t`` this update's number.
-    """
-
-    rule: Rule
-    storage: str
-    hyperparameters: Mapping[str, float]
-    options: Mapping[str, bool]
-    t: int
-
-    def __post_init__(self) -> None:
-        self.real = DOUBLE if self.storage == "float64" else FORMATS["float32"]
-        self.kinds = kinds_of(self.rule)
-        self.evaluator = Evaluator(self.kinds, self.real)
-
-    def run(self, start: Mapping[str, float]) -> dict[str, Value]:
-        """What ``param`` and every state become for one element.
-
-        ``start``: its param, grad, and every state that exists under these options.
-        """
-        values: dict[str, Value] = {name: exactly(x) for name, x in {**self.hyperparameters, **start}.items()}
-        values["t"] = exactly(float(self.t))
-        truths: dict[str, Truth] = dict(self.options)
-        for statement in self.rule.update:
-            if statement.when is not None and not self.evaluator.truth(statement.when, {}, self.options):
-                continue
-            kind = self.kinds[statement.target]
-            if kind.condition:
-                truths[statement.target] = self.evaluator.truth(statement.value, values, truths)
-                continue
-            value = self.evaluator.number(statement.value, values, truths)
-            if kind.element and not self.evaluator.kind(statement.value).element:
-                value = spans.to_format(value, self.real)
-            if statement.target == "param":
-                value = spans.to_format(value, FORMATS[self.storage])
-            values[statement.target] = value
-        return {name: values[name] for name in start if name != "grad"}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from solvergen.verify.fuzzing.terms import COMPARISONS, FUNCTIONS, Term, call
+from solvergen.verify.fuzzing.terms import COMPARISONS, FUNCTIONS, OVER_ALL, REDUCTIONS, Term, call, name
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)"
@@ -146,6 +146,9 @@ class _Reader:
             self.take()
             args.append(self.choice())
         self.take(")")
-        if FUNCTIONS.get(text) != len(args):
+        over = ""
+        if text in REDUCTIONS and args[-1] == name(OVER_ALL):
+            args, over = args[:-1], OVER_ALL
+        if {**FUNCTIONS, **REDUCTIONS}.get(text) != len(args):
             raise ValueError(f"{text} doesn't take {len(args)} arguments")
-        return call(text, *args)
+        return Term(text, tuple(args), over)

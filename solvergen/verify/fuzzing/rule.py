@@ -23,11 +23,12 @@ class OptionRule:
 
 @dataclass(frozen=True)
 class StateRule:
-    """A state; ``init`` is None where it begins as a copy of the parameter."""
+    """A state; ``init`` is None where it begins as a copy of the parameter. ``shape``: one number an element
+    ("param"), one a tensor ("scalar") or one for the whole optimizer ("shared")."""
 
     name: str
     init: Term | None
-    is_scalar: bool = False
+    shape: str = "param"
     when: Term | None = None
 
 
@@ -78,7 +79,7 @@ def rule_of(spec: Spec) -> Rule:
             StateRule(
                 s.name,
                 _literal(s.init) if isinstance(s.init, float) else None if s.copies_param else term(s.init),
-                s.is_scalar,
+                s.shape,
                 perhaps(s.when),
             )
             for s in spec.state

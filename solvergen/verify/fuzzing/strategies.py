@@ -74,6 +74,8 @@ class _Drawing:
         self.columns = _columns([option.name for option in self.options])
         self.allowed = (1 << (1 << len(self.options))) - 1
         constraints = tuple(self.constraint() for _ in range(self.draw(st.sampled_from((0, 0, 0, 1, 2)))))
+        # Most specs have none: an update of many passes is a long kernel.
+        self.reduces = self.chance(3)
         self.states = tuple(self.state() for _ in range(self.count(4)))
         update = self.update()
         rule = Rule(dict(self.hyperparameters), self.options, self.states, constraints, update)
@@ -180,16 +182,18 @@ class _Drawing:
     def state(self) -> StateRule:
         found = self.new(drawn_names.symbols)
         when, _ = self.when(self.allowed)
-        is_scalar = self.chance(4)
+        shape = "scalar" if self.chance(4) else "param"
+        if self.reduces and self.chance(4):
+            shape = "shared"
         init: Term | None = number("0")
         kind = self.count(5)
         if kind == 3:
             init = self.draw(st.sampled_from((number("1"), call("neg", number("0.5")), number("1e-3"))))
         elif kind == 4:
             init = self.draw(numbers(self.settings(), 2))
-        elif kind == 5 and not is_scalar:
+        elif kind == 5 and shape == "param":
             init = None
-        return StateRule(found, init, is_scalar, when)
+        return StateRule(found, init, shape, when)
 
     def exists(self, state: StateRule) -> int:
         """The settings in which ``state`` exists."""
@@ -200,9 +204,12 @@ class _Drawing:
     def update(self) -> tuple[Assignment, ...]:
         self.symbols: dict[str, Symbol] = {s.name: s for s in self.settings().symbols}
         self.symbols["t"] = Symbol("t", -1)
-        self.symbols |= {n: Symbol(n, -1, element=True) for n in ("param", "grad")}
+        self.symbols |= {n: Symbol(n, -1, element=True, certain=True) for n in ("param", "grad")}
         for state in self.states:
-            self.symbols[state.name] = Symbol(state.name, self.exists(state), element=not state.is_scalar)
+            element = state.shape == "param"
+            self.symbols[state.name] = Symbol(
+                state.name, self.exists(state), element=element, certain=element
+            )
         self.temporaries: list[str] = []
         self.statements: list[Assignment] = []
         for _ in range(self.count(6)):
@@ -234,7 +241,9 @@ class _Drawing:
     def assign(self, target: str, when: Term | None, settings: int, also: tuple[Term, ...] = ()) -> None:
         """``target = ...``, of the kind that ``target`` has, with ``also`` added."""
         symbol = self.symbols[target]
-        here = Surroundings(tuple(self.symbols.values()), settings, symbol.element, self.columns)
+        here = Surroundings(
+            tuple(self.symbols.values()), settings, symbol.element, self.columns, self.reduces
+        )
         value = self.draw(conditions(here) if symbol.condition else numbers(here))
         for term in also:
             value = call("+", value, term)

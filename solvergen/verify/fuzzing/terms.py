@@ -17,6 +17,12 @@ FUNCTIONS = {
 }  # fmt: skip
 """The functions of the language and how many arguments each takes, as docs/language.md lists them."""
 
+REDUCTIONS = {"sum": 1, "mean": 1, "dot": 2, "norm2": 1, "norm1": 1, "max_abs": 1, "count_nonzero": 1}
+"""Its reductions, and how many arguments each takes beside ``all``."""
+
+OVER_ALL = "all"
+"""The last argument of a reduction over all tensors."""
+
 CONDITIONS = frozenset({*COMPARISONS, "and", "or", "not"})
 """Operations that give a condition."""
 
@@ -24,7 +30,8 @@ CONDITIONS = frozenset({*COMPARISONS, "and", "or", "not"})
 @dataclass(frozen=True, slots=True)
 class Term:
     """An operation on ``args``. ``op`` is "number" or "name", and ``text`` how it is spelt; or "neg", an
-    operator, "and", "or", "not", or a function. ``a if c else b`` is ``where``."""
+    operator, "and", "or", "not", a function or a reduction. ``a if c else b`` is ``where``. The ``text`` of a
+    reduction is OVER_ALL if it is over all tensors."""
 
     op: str
     args: tuple[Term, ...] = ()

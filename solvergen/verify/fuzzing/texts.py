@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from solvergen.verify.fuzzing.style import PLAIN, Style
-from solvergen.verify.fuzzing.terms import ARITHMETIC, COMPARISONS, FUNCTIONS, Term
+from solvergen.verify.fuzzing.terms import ARITHMETIC, COMPARISONS, FUNCTIONS, REDUCTIONS, Term
 
 _CHOICE, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(10)
 _LEVELS = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
@@ -26,7 +26,7 @@ class _Writer:
         text, level = self.bare(term)
         if self.style.one_in(15):
             return f"({self.blank()}{text}{self.blank()})", _ATOM
-        arithmetic = term.op in ("number", "neg", *ARITHMETIC) or term.op in FUNCTIONS
+        arithmetic = term.op in ("number", "neg", *ARITHMETIC, *FUNCTIONS, *REDUCTIONS)
         if level >= _SIGN and arithmetic and self.style.one_in(40):
             return f"+{self.blank()}{text}", _SIGN
         return text, level
@@ -56,9 +56,9 @@ class _Writer:
             condition, first, second = args
             first_text, condition_text = self.at_least(first, _OR), self.at_least(condition, _OR)
             return f"{first_text} if {condition_text} else {self.at_least(second, _CHOICE)}", _CHOICE
-        if op in FUNCTIONS:
+        if op in FUNCTIONS or op in REDUCTIONS:
             comma = self.blanks.choose((", ", ",", " , ", ",  "))
-            inside = comma.join(self.text(arg)[0] for arg in args)
+            inside = comma.join([*(self.text(arg)[0] for arg in args), *([term.text] if term.text else [])])
             return f"{op}{self.blanks.choose(('', '', '', ' '))}({inside})", _ATOM
         left, right = self.at_least(args[0], _LEVELS[op]), self.at_least(args[1], _LEVELS[op] + 1)
         return f"{left}{self.spaced(op)}{right}", _LEVELS[op]

@@ -91,8 +91,8 @@ class _Writer:
             found["init"] = Literal(f"-{init.args[0].text}")
         else:
             found["init"] = self.term(init)
-        if state.is_scalar:
-            found["shape"] = "scalar"
+        if state.shape != "param":
+            found["shape"] = state.shape
         if state.when is not None:
             found["when"] = self.term(state.when)
         return found

@@ -54,13 +54,15 @@ def example_data(example: Example) -> dict[str, Any]:
         "start": example.start,
         "nonfinite": example.nonfinite,
         "reuse": example.reuse,
+        "shared": _numbers(example.shared),
     }
 
 
 def example_from(data: object) -> Example:
     """The example that ``data`` describes. Raises ValueError that says where it isn't one."""
-    keys = ("groups", "tensors", "steps", "start", "nonfinite", "reuse")
-    whole = mapping("example", data, keys)
+    keys = ("groups", "tensors", "steps", "start", "nonfinite", "reuse", "shared")
+    # Files of before there were shared states have none.
+    whole = mapping("example", {"shared": {}, **data} if isinstance(data, dict) else data, keys)
     groups = tuple(each("groups", whole["groups"], _group))
     tensors = tuple(each("tensors", whole["tensors"], _tensor))
     steps = tuple(each("steps", whole["steps"], _step))
@@ -71,6 +73,7 @@ def example_from(data: object) -> Example:
         start=whole_number("start", whole["start"], 2**53 - 1),
         nonfinite=text("nonfinite", whole["nonfinite"]),
         reuse=boolean("reuse", whole["reuse"]),
+        shared=_floats("shared", whole["shared"]),
     )
     _check_together(example)
     return example

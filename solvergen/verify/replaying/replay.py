@@ -89,6 +89,10 @@ def accepted(definition: Definition, example: Example) -> Example:
                     raise ValueError(
                         f"a {gradient.dtype} gradient for {tensor.name}, which is {tensor.param.dtype}"
                     )
+        existing = {name for chosen in options for name in definition.active_state(**chosen)}
+        for name in example.shared:
+            if name not in existing or name not in definition.shared_states:
+                raise ValueError(f"there is no shared state {name!r:.40} under these options")
     except (ValueError, HyperparameterError) as wrong:
         raise ReplayError(f"{definition.class_name} doesn't accept this run: {wrong}") from None
     return replace(example, groups=groups, steps=steps)
@@ -130,5 +134,5 @@ def _check_tensor(definition: Definition, tensor: Tensor, options: Mapping[str, 
         if array.dtype != compute:
             raise ValueError(f"state {name} of {tensor.name} is {array.dtype}, not {compute}")
     for name in tensor.scalars:
-        if name not in active or name not in definition.scalar_states:
+        if name not in active or name not in definition.all_scalar_states:
             raise ValueError(f"{tensor.name} has no scalar state {name!r:.40} under its options")

@@ -60,6 +60,8 @@ def reproducer(finding: Disagreement) -> str | None:
     lines += _items("steps", [_step(step) for step in example.steps])
     for field in ("start", "nonfinite", "reuse"):
         lines.append(f"    {field}={getattr(example, field)!r},")
+    if example.shared:
+        lines.append(f"    shared={_dict(example.shared)},")
     lines.append(")")
     if temporary:
         lines.append(f"with built_from([{finding.spec!r}]) as optimizers:")

@@ -85,11 +85,13 @@ class Memory:
         if self._valid is None:
             return
         begin, nbytes = self.regions.offset_of[index], self.regions.regions[index].nbytes
-        bytes_written = np.zeros(self.stride, np.bool_)
-        bytes_written[begin : begin + nbytes] = True if written is None else written
+        first, end = begin // self._granule, -(-(begin + nbytes) // self._granule)
+        bytes_written = np.zeros((end - first) * self._granule, np.bool_)
+        inside = begin - first * self._granule
+        bytes_written[inside : inside + nbytes] = True if written is None else written
         # A granule that the region has a part of only can't be accessed as a whole.
         granules: HostArray = np.logical_and.reduce(bytes_written.reshape(-1, self._granule), axis=1)
-        self._valid.reshape(-1, len(granules))[:] |= granules
+        self._valid.reshape(-1, self.stride // self._granule)[:, first:end] |= granules
 
     def written(self, index: int) -> HostArray:
         """Which bytes of the ``index``-th region hold values."""

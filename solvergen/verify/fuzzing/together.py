@@ -1,0 +1,208 @@
+"""One step of a whole optimizer, statement by statement: each tensor, element by element, and what they share.
+
+A reduction is evaluated where it stands, before its equation, in the order of docs/language.md and by bounds
+of its own: adding is monotone, so the sum of the lower ends, in that order and rounded as it is, lies below the
+sum, and that of the upper ends above. Where terms are known to the bit, the total is.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from solvergen.verify import order
+from solvergen.verify.fuzzing import spans
+from solvergen.verify.fuzzing.kinds import kinds_of
+from solvergen.verify.fuzzing.meaning import Evaluator, reduction_key
+from solvergen.verify.fuzzing.rounding import DOUBLE, FORMATS
+from solvergen.verify.fuzzing.rule import Assignment, Rule
+from solvergen.verify.fuzzing.spans import Truth, Value, between, exactly
+from solvergen.verify.fuzzing.terms import OVER_ALL, REDUCTIONS, Term
+
+ZERO = exactly(0.0)
+
+
+@dataclass(frozen=True)
+class TakingPart:
+    """A tensor that takes part in a step, before it.
+
+    ``storage`` names the parameter's type. Hyperparameters are those in force, ``t`` this update's number.
+    ``elements``: for each one its param, grad, and the array states that exist; ``scalars``: those that do.
+    """
+
+    storage: str
+    hyperparameters: Mapping[str, float]
+    options: Mapping[str, bool]
+    t: int
+    elements: Sequence[Mapping[str, float]]
+    scalars: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of a tensor: its elements and scalars, by the names that they had before."""
+
+    elements: list[dict[str, Value]]
+    scalars: dict[str, Value]
+
+
+def step_together(
+    rule: Rule, tensors: Sequence[TakingPart | None], shared: Mapping[str, float]
+) -> list[Outcome | None]:
+    """One step; ``tensors`` by their places in the optimizer, None for those that don't take part.
+
+    ``shared``: the states of the whole optimizer. They are among the scalars of each outcome that its
+    options have; those of the first tensor that takes part are the new ones.
+    """
+    updates = [None if tensor is None else _Update(rule, tensor, shared) for tensor in tensors]
+    present = [update for update in updates if update is not None]
+    size = sum(len(update.elements) for update in present)
+    for statement in rule.update:
+        reached = [update for update in present if update.reaches(statement)]
+        for term in _reductions(statement.value):
+            asking = [update for update in reached if update.asks(statement, term)]
+            if term.text == OVER_ALL:
+                terms = [
+                    update.total(term) if update is not None and update in asking else ZERO
+                    for update in updates
+                ]
+                value = _finished(term.op, order.total_over_all(terms, _combined(term.op), ZERO), size)
+                for update in asking:
+                    update.scalars[reduction_key(term)] = value
+            else:
+                for update in asking:
+                    own = _finished(term.op, update.total(term), len(update.elements))
+                    update.scalars[reduction_key(term)] = own
+        for update in reached:
+            update.assign(statement)
+    return [None if update is None else update.outcome() for update in updates]
+
+
+class _Update:
+    """One tensor on its way through a step."""
+
+    def __init__(self, rule: Rule, start: TakingPart, shared: Mapping[str, float]) -> None:
+        self.rule = rule
+        self.start = start
+        self.real = DOUBLE if start.storage == "float64" else FORMATS["float32"]
+        self.kinds = kinds_of(rule)
+        self.evaluator = Evaluator(self.kinds, self.real)
+        self.kept = {**start.scalars, **shared}
+        scalars = {**start.hyperparameters, **self.kept, "t": float(start.t)}
+        self.scalars: dict[str, Value] = {name: exactly(x) for name, x in scalars.items()}
+        self.truths: dict[str, Truth] = dict(start.options)
+        # What elements have of their own lies over what is the same for all.
+        self.elements: list[ChainMap[str, Value]] = [
+            ChainMap({name: exactly(x) for name, x in element.items()}, self.scalars)
+            for element in start.elements
+        ]
+        self.conditions: list[ChainMap[str, Truth]] = [ChainMap({}, self.truths) for _ in self.elements]
+
+    def reaches(self, statement: Assignment) -> bool:
+        """Is the equation there under this tensor's options?"""
+        return statement.when is None or bool(self.evaluator.truth(statement.when, {}, self.start.options))
+
+    def asks(self, statement: Assignment, reduction: Term) -> bool:
+        """Is the reduction there? Options choose between the sides of a ``where``, nothing else does."""
+        return any(term is reduction for term in self._there(statement.value))
+
+    def _there(self, term: Term) -> Iterator[Term]:
+        args = term.args
+        if term.op == "where" and _is_option(term.args[0], self.start.options):
+            chosen = self.evaluator.truth(args[0], {}, self.start.options)
+            args = (args[1 if chosen else 2],)
+        for arg in args:
+            yield from self._there(arg)
+        yield term
+
+    def total(self, reduction: Term) -> Value:
+        """The total of this tensor's terms."""
+        form = _TERMS[reduction.op]
+        terms = [
+            form(*(self.evaluator.number(arg, values, truths) for arg in reduction.args))
+            for values, truths in zip(self.elements, self.conditions, strict=True)
+        ]
+        return order.total(terms, _combined(reduction.op), ZERO)
+
+    def assign(self, statement: Assignment) -> None:
+        """What the equation assigns, to each element or once."""
+        kind, target, value = self.kinds[statement.target], statement.target, statement.value
+        if kind.condition:
+            if kind.element:
+                for values, truths in zip(self.elements, self.conditions, strict=True):
+                    truths[target] = self.evaluator.truth(value, values, truths)
+            else:
+                self.truths[target] = self.evaluator.truth(value, self.scalars, self.truths)
+        elif kind.element:
+            for values, truths in zip(self.elements, self.conditions, strict=True):
+                values[target] = self._element(target, self.evaluator.number(value, values, truths), value)
+        else:
+            self.scalars[target] = self.evaluator.number(value, self.scalars, self.truths)
+
+    def _element(self, target: str, value: Value, term: Term) -> Value:
+        if not self.evaluator.kind(term).element:
+            value = spans.to_format(value, self.real)
+        return spans.to_format(value, FORMATS[self.start.storage]) if target == "param" else value
+
+    def outcome(self) -> Outcome:
+        names = [[name for name in element if name != "grad"] for element in self.start.elements]
+        return Outcome(
+            [{n: values[n] for n in mine} for values, mine in zip(self.elements, names, strict=True)],
+            {name: self.scalars[name] for name in self.kept},
+        )
+
+
+def _reductions(term: Term) -> Iterator[Term]:
+    """The reductions in an expression, the inner ones first."""
+    for arg in term.args:
+        yield from _reductions(arg)
+    if term.op in REDUCTIONS:
+        yield term
+
+
+def _is_option(condition: Term, options: Mapping[str, bool]) -> bool:
+    """Is it a condition of options and nothing else?"""
+    if condition.op == "name":
+        return condition.text in options
+    return condition.op in ("and", "or", "not") and all(_is_option(arg, options) for arg in condition.args)
+
+
+def _add(a: Value, b: Value) -> Value:
+    return ZERO if a is ZERO and b is ZERO else spans.add(a, b, DOUBLE)
+
+
+def _larger(a: Value, b: Value) -> Value:
+    return ZERO if a is ZERO and b is ZERO else spans.largest(a, b)
+
+
+def _combined(kind: str) -> Callable[[Value, Value], Value]:
+    return _larger if kind == "max_abs" else _add
+
+
+def _square(x: Value) -> Value:
+    size = spans.absolute(x)  # so that the ends of a square are the squares of its ends
+    return spans.multiply(size, size, DOUBLE)
+
+
+def _is_nonzero(x: Value) -> Value:
+    differs = spans.compare("!=", x, ZERO)
+    return between(0.0, 1.0) if differs is None else exactly(float(differs))
+
+
+_TERMS: dict[str, Callable[..., Value]] = {
+    "sum": lambda x: x,
+    "mean": lambda x: x,
+    "dot": lambda x, y: spans.multiply(x, y, DOUBLE),
+    "norm1": spans.absolute,
+    "norm2": _square,
+    "max_abs": spans.absolute,
+    "count_nonzero": _is_nonzero,
+}
+"""What each reduction forms of elements, in float64."""
+
+
+def _finished(kind: str, total: Value, size: int) -> Value:
+    if kind == "norm2":
+        return spans.root(total, DOUBLE)
+    return spans.divide(total, exactly(float(size)), DOUBLE) if kind == "mean" else total
