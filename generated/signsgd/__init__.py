@@ -12,7 +12,7 @@ from solvergen.runtime.optimizer import Optimizer
 from .schema import DEFINITION
 
 if TYPE_CHECKING:
-    from solvergen.runtime.wrapping import Wrappers
+    from solvergen.runtime.wrappers import Wrappers
 
 
 class SignSGD(Optimizer):

@@ -18,9 +18,9 @@ WRAPPERS = "<wrappers>"
 
 HYPERPARAMETERS = (
     Hyperparameter("wrap_every", 1.0, min=1.0, integer=True, doc="calls of step for each update"),
-    Hyperparameter("wrap_mean", 1.0, min=0.0, max=1.0, integer=True, doc="1: the mean of the calls, 0: their sum"),
-    Hyperparameter("wrap_clip_sum", 0.0, min=0.0, max=1.0, integer=True, doc="1: clip before taking the mean"),
-    Hyperparameter("wrap_maximize", 0.0, min=0.0, max=1.0, integer=True, doc="1: gradients are negated"),
+    Hyperparameter("wrap_mean", 1.0, min=0.0, max=1.0, integer=True, doc="1: their mean, 0: their sum"),
+    Hyperparameter("wrap_clip_sum", 0.0, min=0.0, max=1.0, integer=True, doc="1: clip the sum"),
+    Hyperparameter("wrap_maximize", 0.0, min=0.0, max=1.0, integer=True, doc="1: ascend"),
     Hyperparameter("wrap_unscale", 1.0, above=0.0, doc="what gradients are divided by, first of all"),
     Hyperparameter("wrap_max_value", 0.0, min=0.0, doc="largest magnitude of a gradient's element; 0: any"),
     Hyperparameter("wrap_max_tensor_norm", 1.0, above=0.0, doc="largest norm of each gradient"),

@@ -193,8 +193,10 @@ class Launches:
         tensors: Sequence[Tensor],
         options: Sequence[Mapping[str, bool]],
         workspace: Workspace | None = None,
+        owners: Sequence[Tensor] | None = None,
     ) -> None:
-        """``options`` has the options of each group. Staged rules have a ``workspace``."""
+        """``options`` has the options of each group. Staged rules have a ``workspace``. What the optimizer
+        owns are the arrays of ``owners``, if ``tensors`` aren't all."""
         self._definition = definition
         self._workspace = workspace
         self._backend = backend
