@@ -208,7 +208,7 @@ class Launches:
         ] = {}  # by dtypes, most recently used last
         owned = [
             (array, tensor.plan.name)
-            for tensor in tensors
+            for tensor in owners or tensors
             for array in (tensor.plan.param, *tensor.plan.states, *tensor.plan.carried)
             if array is not None
         ]
