@@ -118,7 +118,8 @@ class TestMaking:
         opt = made(params(rng), Wrappers(clip_grad_norm=1, l2=0.1))
         assert repr(opt) == (
             "Adam(lr=0.01, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.0, amsgrad=False, "
-            "maximize=False, wrappers=Wrappers(clip_grad_norm=1.0, l2=0.1), backend='numpy', tensors=2, elements=17, t=0)"
+            "maximize=False, wrappers=Wrappers(clip_grad_norm=1.0, l2=0.1), backend='numpy', "
+            "tensors=2, elements=17, t=0)"
         )
 
 
