@@ -4,7 +4,8 @@
 
 Ours is one step of a wrapped optimizer, two passes over memory; torch's best is clip_grad_norm_ (foreach),
 fused AdamW and a foreach lerp. Each round runs both, one after the other, over the same sizes in float32, so
-that what else the machine does falls on both; only the ratio means something. Without torch only ours is measured.
+that what else the machine does falls on both; only the ratio means something. Without torch only ours is
+measured.
 """
 
 from __future__ import annotations
