@@ -22,14 +22,17 @@ CautiousAdamW: AdamW that leaves out the elements where momentum and gradient di
 DAdaptAdamW: AdamW that estimates its learning rate by D-Adaptation.
 DiffGrad: Adam slowed down where the gradient hardly changes.
 DoG: Gradient descent whose rate is the distance from the start over the root of the summed squared gradients.
+Extragradient: Extragradient descent, which takes its step with the gradient of a step ahead, for games.
 Fromage: Steps of a fixed size relative to each tensor's norm, and no growth of norms.
 FTRL: Follow the regularized leader, proximal, with learning rates an element.
 GrokfastAdamW: AdamW on gradients whose slow part is amplified.
+Heun: Heun's method of order 2 along the gradient flow, two evaluations of the gradient a step.
 LAMB: Adam whose step is scaled to the norm of the parameter, for large batches.
 LaProp: Adam with momentum taken of normalised gradients.
 LARS: Momentum whose learning rate follows the ratio of the norms of parameter and gradient, for large batches.
 LDoG: DoG with a distance and a rate for each tensor.
 Lion: Evolved sign momentum.
+Lookahead: k steps of SGD with momentum forward, then back onto the way from where they began.
 MADGRAD: Momentumized, adaptive, dual averaged gradient method.
 MarsAdamW: AdamW on gradients that are corrected by their change, with reduced variance.
 NAdam: Adam with Nesterov's momentum.
@@ -38,9 +41,13 @@ OptimisticSGD: Gradient descent that expects the change of the gradient to go on
 Prodigy: Adam that estimates its learning rate from the distance it has come.
 QHAdam: Quasi-hyperbolic Adam.
 RAdam: Adam that waits until its second moment can be trusted.
+RK23: Bogacki and Shampine's Runge-Kutta method of order 3 along the gradient flow, with an error estimate.
+RK45: Dormand and Prince's Runge-Kutta method of order 5 along the gradient flow, with an error estimate.
+RK45Adaptive: Dormand and Prince's Runge-Kutta method along the gradient flow, with steps whose length follows a tolerance.
 RMSprop: Steps by the gradient over its running root mean square.
 RMSpropTF: RMSProp as TensorFlow has it.
 Rprop: Steps whose sizes adapt to the signs of the gradient alone.
+SAM: Sharpness-aware minimization, around SGD with momentum.
 ScheduleFreeAdamW: AdamW whose averaged iterate needs no schedule of the learning rate.
 ScheduleFreeSGD: Gradient descent whose averaged iterate needs no schedule of the learning rate.
 SGD: Stochastic gradient descent with momentum, dampening and Nesterov's form.
@@ -81,14 +88,17 @@ if TYPE_CHECKING:
     from .dadapt_adamw import DAdaptAdamW as DAdaptAdamW
     from .diffgrad import DiffGrad as DiffGrad
     from .dog import DoG as DoG
+    from .extragradient import Extragradient as Extragradient
     from .fromage import Fromage as Fromage
     from .ftrl import FTRL as FTRL
     from .grokfast_adamw import GrokfastAdamW as GrokfastAdamW
+    from .heun import Heun as Heun
     from .lamb import LAMB as LAMB
     from .laprop import LaProp as LaProp
     from .lars import LARS as LARS
     from .ldog import LDoG as LDoG
     from .lion import Lion as Lion
+    from .lookahead import Lookahead as Lookahead
     from .madgrad import MADGRAD as MADGRAD
     from .mars_adamw import MarsAdamW as MarsAdamW
     from .nadam import NAdam as NAdam
@@ -97,9 +107,13 @@ if TYPE_CHECKING:
     from .prodigy import Prodigy as Prodigy
     from .qhadam import QHAdam as QHAdam
     from .radam import RAdam as RAdam
+    from .rk23 import RK23 as RK23
+    from .rk45 import RK45 as RK45
+    from .rk45_adaptive import RK45Adaptive as RK45Adaptive
     from .rmsprop import RMSprop as RMSprop
     from .rmsprop_tf import RMSpropTF as RMSpropTF
     from .rprop import Rprop as Rprop
+    from .sam import SAM as SAM
     from .schedule_free_adamw import ScheduleFreeAdamW as ScheduleFreeAdamW
     from .schedule_free_sgd import ScheduleFreeSGD as ScheduleFreeSGD
     from .sgd import SGD as SGD
@@ -130,14 +144,17 @@ __all__ = [
     "DAdaptAdamW",
     "DiffGrad",
     "DoG",
+    "Extragradient",
     "Fromage",
     "FTRL",
     "GrokfastAdamW",
+    "Heun",
     "LAMB",
     "LaProp",
     "LARS",
     "LDoG",
     "Lion",
+    "Lookahead",
     "MADGRAD",
     "MarsAdamW",
     "NAdam",
@@ -146,9 +163,13 @@ __all__ = [
     "Prodigy",
     "QHAdam",
     "RAdam",
+    "RK23",
+    "RK45",
+    "RK45Adaptive",
     "RMSprop",
     "RMSpropTF",
     "Rprop",
+    "SAM",
     "ScheduleFreeAdamW",
     "ScheduleFreeSGD",
     "SGD",
@@ -180,14 +201,17 @@ _MODULES = {
     "DAdaptAdamW": "dadapt_adamw",
     "DiffGrad": "diffgrad",
     "DoG": "dog",
+    "Extragradient": "extragradient",
     "Fromage": "fromage",
     "FTRL": "ftrl",
     "GrokfastAdamW": "grokfast_adamw",
+    "Heun": "heun",
     "LAMB": "lamb",
     "LaProp": "laprop",
     "LARS": "lars",
     "LDoG": "ldog",
     "Lion": "lion",
+    "Lookahead": "lookahead",
     "MADGRAD": "madgrad",
     "MarsAdamW": "mars_adamw",
     "NAdam": "nadam",
@@ -196,9 +220,13 @@ _MODULES = {
     "Prodigy": "prodigy",
     "QHAdam": "qhadam",
     "RAdam": "radam",
+    "RK23": "rk23",
+    "RK45": "rk45",
+    "RK45Adaptive": "rk45_adaptive",
     "RMSprop": "rmsprop",
     "RMSpropTF": "rmsprop_tf",
     "Rprop": "rprop",
+    "SAM": "sam",
     "ScheduleFreeAdamW": "schedule_free_adamw",
     "ScheduleFreeSGD": "schedule_free_sgd",
     "SGD": "sgd",

@@ -51,6 +51,9 @@ def _section(spec: Spec, summary: Summary) -> Iterator[str]:
         if paragraph.strip():
             yield ""
             yield plain(paragraph)
+    if spec.base:
+        yield ""
+        yield f"Derived from `{spec.base}`."
     yield ""
     yield "```"
     yield from equation_lines(spec)

@@ -28,7 +28,7 @@ from solvergen.output import Comparison, standing
 from solvergen.output.manifest import digest
 from solvergen.output.paths import MANIFEST
 from solvergen.runtime.cache_folder import CacheFolder, open_cache
-from solvergen.spec.files import spec_files
+from solvergen.spec.files import shipped_folder, spec_files
 from solvergen.spec.limits import MAX_BYTES
 from solvergen.spec.report import as_data
 
@@ -39,6 +39,9 @@ PACKAGES = ("jinja2", "pydantic", "ruamel.yaml")
 
 NO_PART = frozenset({"_data", "bench", "optimizers", "runtime", "verify"})
 """Folders of solvergen that the compiler doesn't import: a build comes to the same without them."""
+
+DERIVING = (b"extends", b"\\")
+"""What is somewhere in a spec that is derived from another (an escape may spell the key, too)."""
 
 MOST = 64
 """Records that are kept: of more the oldest go."""
@@ -59,15 +62,18 @@ def fingerprint(paths: Sequence[Path]) -> str | None:
     """A digest of all that decides what a build of ``paths`` writes and warns of; None if that isn't clear.
 
     Of each spec its path as given, the names by which the package speaks of it, and its bytes; the compiler's
-    sources and templates; the versions of solvergen, Python and the packages used.
+    sources and templates; the versions of solvergen, Python and the packages used. If a spec may be derived
+    from another, also all those that it could be derived from: which it is only the compiler knows.
     """
     specs = []
+    read: list[str] = []
     try:
         for path in paths:
             files, problem = spec_files(path)
             if problem is not None:
                 return None
             specs += [[file, *Path(file).resolve().parts[-2:], _digest_of_spec(file)] for file in files]
+            read += files
         decisive = {
             "format": FORMAT,
             "solvergen": solvergen.__version__,
@@ -75,6 +81,7 @@ def fingerprint(paths: Sequence[Path]) -> str | None:
             "packages": [metadata.version(name) for name in PACKAGES],
             "compiler": [[name, digest(path.read_bytes())] for name, path in compiler_files()],
             "specs": specs,
+            "bases": _bases(read),
         }
     except (OSError, ValueError, metadata.PackageNotFoundError):
         return None
@@ -130,14 +137,27 @@ def _fail(error: OSError) -> None:
     raise error
 
 
+def _bases(files: Sequence[str]) -> list[list[str]]:
+    """Names and digests of all specs that one of ``files`` may be derived from."""
+    if not any(any(word in _bytes_of_spec(file) for word in DERIVING) for file in files):
+        return []
+    folders = dict.fromkeys([*(Path(file).parent for file in files), shipped_folder()])
+    found = (spec_files(folder)[0] for folder in folders if folder.is_dir())
+    return [[file, _digest_of_spec(file)] for some in found for file in some if os.path.isfile(file)]
+
+
 def _digest_of_spec(file: str) -> str:
+    return digest(_bytes_of_spec(file))
+
+
+def _bytes_of_spec(file: str) -> bytes:
     if not stat.S_ISREG(os.stat(file).st_mode):
         raise ValueError(f"{file} is not a regular file")
     with open(file, "rb") as stream:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError(f"{file} is too large to be a spec")
-    return digest(data)
+    return data
 
 
 def _cache() -> CacheFolder | None:

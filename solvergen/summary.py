@@ -17,7 +17,8 @@ FLOAT32 = 4
 class Summary:
     """An optimizer at a glance; bytes are for each float32 parameter under the default options.
 
-    ``source`` is where the rule was published, in short; ``file`` is its spec.
+    ``source`` is where the rule was published, in short; ``file`` is its spec; ``base`` the spec that it is
+    derived from, if it is.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Summary:
     state_bytes: int
     moved_bytes: int
     passes: int
+    base: str = ""
 
 
 def summarise(paths: Paths) -> tuple[Summary, ...]:
@@ -53,6 +55,7 @@ def summary_of(unit: Unit) -> Summary:
         state_bytes=FLOAT32 * len(state),
         moved_bytes=moved,
         passes=len(unit.schedule.passes),
+        base=spec.base,
     )
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Descent and momentum", ("sgd", "aggmo", "asgd", "schedule_free_sgd", "optimistic_sgd")),
+    ("Descent and momentum", ("sgd", "aggmo", "asgd", "schedule_free_sgd", "optimistic_sgd", "lookahead")),
+    (
+        "The gradient at several points",
+        ("heun", "rk23", "rk45", "rk45_adaptive", "extragradient", "sam"),
+    ),
     ("By the signs of gradients", ("signsgd", "lion", "rprop")),
     ("A learning rate for each element", ("adagrad", "adadelta", "rmsprop", "rmsprop_tf")),
     ("Dual averaging", ("ftrl", "madgrad")),

@@ -11,6 +11,7 @@ from mathematics import equations, math, symbols
 
 from solvergen.catalogue import cell, counterparts_table, plain
 from solvergen.emit.unit import Unit
+from solvergen.frontend.parse import is_gradient
 from solvergen.runtime.definition import Definition
 from solvergen.spec.model import Hyperparameter, Option, Reference, Spec, State
 from solvergen.summary import Summary, summary_of
@@ -73,6 +74,9 @@ def _head(spec: Spec) -> Iterator[str]:
         if paragraph.strip():
             yield ""
             yield plain(paragraph)
+    if spec.base:
+        yield ""
+        yield f"Derived from `{spec.base}`."
 
 
 def usage(spec: Spec) -> tuple[str, str, str]:
@@ -82,7 +86,9 @@ def usage(spec: Spec) -> tuple[str, str, str]:
     return (
         f"from solvergen.optimizers import {spec.class_name}",
         f"opt = {spec.class_name}(params{arguments})  # arrays in a list or a mapping, or groups of them",
-        "opt.step(grads)  # in place; grads laid out as params",
+        "opt.step(closure)  # in place; closure() returns the loss and the gradients at params as they are"
+        if any(is_gradient(statement.equation) for statement in spec.update)
+        else "opt.step(grads)  # in place; grads laid out as params",
     )
 
 

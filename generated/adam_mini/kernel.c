@@ -327,7 +327,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double denom = sg_sqrt64(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
         // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:37
         const double rate = lr_over_one_minus_beta1_pow_t / denom;
-sg_values[0] = rate;
-sg_states[0] = exp_avg_sq_new;
+        sg_values[0] = rate;
+        sg_states[0] = exp_avg_sq_new;
     }
 }

@@ -363,6 +363,6 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double scale = elements / (moving + xi);
 #endif
         const double scalar = lr_over_one_minus_beta1_pow_t * scale;
-sg_values[0] = scalar;
+        sg_values[0] = scalar;
     }
 }

@@ -370,8 +370,8 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double grad_sum_sq_new = grad_sum_sq + dot_g_g_all;
         // rate = lr*max_distance/sqrt(grad_sum_sq + eps)      specs/dog.yaml:52
         const double rate = lr * max_distance_new / sg_sqrt64(grad_sum_sq_new + eps);
-sg_values[0] = rate;
-if (sg_position == stage->leader) sg_shared_new[0] = max_distance_new;
-if (sg_position == stage->leader) sg_shared_new[1] = grad_sum_sq_new;
+        sg_values[0] = rate;
+        if (sg_position == stage->leader) sg_shared_new[0] = max_distance_new;
+        if (sg_position == stage->leader) sg_shared_new[1] = grad_sum_sq_new;
     }
 }

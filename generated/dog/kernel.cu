@@ -404,8 +404,9 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_1 = 0.0;
         double sg_lane_2 = 0.0;
         const int sg_words = sg_aligned_0(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_0<SG_LANES> sg_x;
+            sg_operands_0<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_0<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -415,6 +416,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
             sg_lane_2 = sg_taken<sg_dot>(sg_lane_2, sg_count, sg_shared, sg_x.sg_2_0, sg_x.sg_2_1);
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_0<1> sg_x;
@@ -575,7 +577,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 
 /* ---- Stage 1: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -607,8 +609,8 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         // rate = lr*max_distance/sqrt(grad_sum_sq + eps)      specs/dog.yaml:52
         const double rate = lr * max_distance_new / sg_sqrt64(grad_sum_sq_new + eps);
 
-sg_values[0] = rate;
-if (sg_position == sg_leader) sg_shared_new[0] = max_distance_new;
-if (sg_position == sg_leader) sg_shared_new[1] = grad_sum_sq_new;
+        sg_values[0] = rate;
+        if (sg_position == sg_leader) sg_shared_new[0] = max_distance_new;
+        if (sg_position == sg_leader) sg_shared_new[1] = grad_sum_sq_new;
     }
 }

@@ -397,12 +397,12 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
 #if SG_OPTION_bounded
         const double max_norm_new = t_equals_one != 0.0 ? p_bound * param_norm : max_norm;
 #endif
-sg_values[0] = lr_times_ratio;
+        sg_values[0] = lr_times_ratio;
 #if SG_OPTION_bounded
-sg_values[2] = max_norm_new;
+        sg_values[2] = max_norm_new;
 #endif
 #if SG_OPTION_bounded
-sg_states[0] = max_norm_new;
+        sg_states[0] = max_norm_new;
 #endif
     }
 }
@@ -433,7 +433,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double max_norm_new_over_new_norm_or_one = new_norm > max_norm_new ? max_norm_new / new_norm : 1.0;
 #endif
 #if SG_OPTION_bounded
-sg_values[1] = max_norm_new_over_new_norm_or_one;
+        sg_values[1] = max_norm_new_over_new_norm_or_one;
 #endif
     }
 }

@@ -378,8 +378,9 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
         double sg_lane_1 = 0.0;
         const int sg_words = sg_aligned_0(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_0<SG_LANES> sg_x;
+            sg_operands_0<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_0<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -388,6 +389,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
             sg_lane_1 = sg_taken<sg_norm2>(sg_lane_1, sg_count, sg_shared, sg_x.sg_1_0);
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_0<1> sg_x;
@@ -510,8 +512,9 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_1(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_1<SG_LANES> sg_x;
+            sg_operands_1<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_1<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -521,6 +524,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_1<1> sg_x;
@@ -653,7 +657,7 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 
 /* ---- Stage 1: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -689,12 +693,12 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double max_norm_new = t_equals_one != 0.0 ? p_bound * param_norm : max_norm;
 #endif
 
-sg_values[0] = lr_times_ratio;
+        sg_values[0] = lr_times_ratio;
 #if SG_OPTION_bounded
-sg_values[2] = max_norm_new;
+        sg_values[2] = max_norm_new;
 #endif
 #if SG_OPTION_bounded
-sg_states[0] = max_norm_new;
+        sg_states[0] = max_norm_new;
 #endif
     }
 }
@@ -702,7 +706,7 @@ sg_states[0] = max_norm_new;
 #if SG_OPTION_bounded
 /* ---- Stage 2: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -728,7 +732,7 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_bounded
-sg_values[1] = max_norm_new_over_new_norm_or_one;
+        sg_values[1] = max_norm_new_over_new_norm_or_one;
 #endif
     }
 }

@@ -276,8 +276,8 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 static __attribute__((noinline)) void sg_run_1(
     sg_param const *restrict sg_param_at,
     sg_grad const *restrict sg_grad_at,
-    sg_state const *restrict sg_exp_avg_at,
-    sg_state const *restrict sg_exp_avg_sq_at,
+    sg_state *restrict sg_exp_avg_at,
+    sg_state *restrict sg_exp_avg_sq_at,
 #if SG_OPTION_adapt
     double *restrict sg_lanes_0,
 #endif
@@ -336,6 +336,12 @@ static __attribute__((noinline)) void sg_run_1(
         const sg_real step_next = step + weight_decay * param;
 #endif
 
+#if SG_OPTION_adapt
+        sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
+#endif
+#if SG_OPTION_adapt
+        sg_state_store(sg_exp_avg_sq_at, sg_i, exp_avg_sq_new);
+#endif
 #if SG_OPTION_adapt
         sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)param * (double)param);
 #endif
@@ -407,20 +413,30 @@ static __attribute__((noinline)) void sg_run_2(
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
+#if !SG_OPTION_adapt
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
+#endif
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
         const sg_real exp_avg_sq = sg_state_load(sg_exp_avg_sq_at, sg_i);
 
         // g = grad/excess      specs/lamb.yaml:68
-#if SG_OPTION_clip_grad_norm
+#if SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad / excess;
-#else
+#elif !SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad;
 #endif
         // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/lamb.yaml:69
+#if !SG_OPTION_adapt
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g_next;
+#else
+        const sg_real exp_avg_new = exp_avg;
+#endif
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/lamb.yaml:70
+#if !SG_OPTION_adapt
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (g_next * g_next);
+#else
+        const sg_real exp_avg_sq_new = exp_avg_sq;
+#endif
         // step = exp_avg/correction1/(sqrt(exp_avg_sq)/sqrt(correction2) + eps)      specs/lamb.yaml:73
         const sg_real step = exp_avg_new / correction1 / (sg_sqrt(exp_avg_sq_new) / sqrt_correction2 + eps);
         // step = step + weight_decay*param      specs/lamb.yaml:74
@@ -435,8 +451,12 @@ static __attribute__((noinline)) void sg_run_2(
         const sg_real param_new = sg_round_param(param - lr * step_next_2);
 
         sg_param_store(sg_param_at, sg_i, param_new);
+#if !SG_OPTION_adapt
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
+#endif
+#if !SG_OPTION_adapt
         sg_state_store(sg_exp_avg_sq_at, sg_i, exp_avg_sq_new);
+#endif
     }
 }
 
@@ -484,7 +504,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double excess = max_grad_norm_above_zero != 0.0 ? sg_max64(norm2_grad_all / max_grad_norm, 1.0) : 1.0;
 #endif
 #if SG_OPTION_clip_grad_norm
-sg_values[0] = excess;
+        sg_values[0] = excess;
 #endif
     }
 }
@@ -523,7 +543,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double ratio_next = ratio;
 #endif
 #if SG_OPTION_adapt
-sg_values[1] = ratio_next;
+        sg_values[1] = ratio_next;
 #endif
     }
 }

@@ -387,8 +387,9 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_0(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_0<SG_LANES> sg_x;
+            sg_operands_0<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_0<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -398,6 +399,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_0<1> sg_x;
@@ -544,7 +546,19 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #if SG_OPTION_adapt
         sg_x.sg_1_0[sg_k] = step_next;
 #endif
+#if SG_OPTION_adapt
+        sg_lanes_exp_avg[sg_k] = exp_avg_new;
+#endif
+#if SG_OPTION_adapt
+        sg_lanes_exp_avg_sq[sg_k] = exp_avg_sq_new;
+#endif
     }
+#if SG_OPTION_adapt
+    sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
+#endif
+#if SG_OPTION_adapt
+    sg_store(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
+#endif
 }
 
 /* Whether every buffer of the chunk begins at a 128-bit word. */
@@ -603,8 +617,9 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_1 = 0.0;
 #endif
         const int sg_words = sg_aligned_1(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_1<SG_LANES> sg_x;
+            sg_operands_1<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_1<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -617,6 +632,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_1<1> sg_x;
@@ -717,26 +733,38 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     sg_real sg_lanes_exp_avg[sg_n];
     sg_real sg_lanes_exp_avg_sq[sg_n];
     sg_load(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if !SG_OPTION_adapt
     sg_load(sg_at.sg_grad_at + sg_first, sg_lanes_grad);
+#endif
     sg_load(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
     sg_load(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
 #pragma unroll
     for (int sg_k = 0; sg_k < sg_n; ++sg_k) {
         const sg_real param = sg_lanes_param[sg_k];
+#if !SG_OPTION_adapt
         const sg_real grad = sg_lanes_grad[sg_k];
+#endif
         const sg_real exp_avg = sg_lanes_exp_avg[sg_k];
         const sg_real exp_avg_sq = sg_lanes_exp_avg_sq[sg_k];
 
         // g = grad/excess      specs/lamb.yaml:68
-#if SG_OPTION_clip_grad_norm
+#if SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad / excess;
-#else
+#elif !SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad;
 #endif
         // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/lamb.yaml:69
+#if !SG_OPTION_adapt
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g_next;
+#else
+        const sg_real exp_avg_new = exp_avg;
+#endif
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/lamb.yaml:70
+#if !SG_OPTION_adapt
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (g_next * g_next);
+#else
+        const sg_real exp_avg_sq_new = exp_avg_sq;
+#endif
         // step = exp_avg/correction1/(sqrt(exp_avg_sq)/sqrt(correction2) + eps)      specs/lamb.yaml:73
         const sg_real step = exp_avg_new / correction1 / (sg_sqrt(exp_avg_sq_new) / sqrt_correction2 + eps);
         // step = step + weight_decay*param      specs/lamb.yaml:74
@@ -751,12 +779,20 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
         const sg_real param_new = sg_round_param(param - lr * step_next_2);
 
         sg_lanes_param[sg_k] = param_new;
+#if !SG_OPTION_adapt
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
+#endif
+#if !SG_OPTION_adapt
         sg_lanes_exp_avg_sq[sg_k] = exp_avg_sq_new;
+#endif
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if !SG_OPTION_adapt
     sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
+#endif
+#if !SG_OPTION_adapt
     sg_store(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
+#endif
 }
 
 /* Elements of a chunk before the first that begins a 128-bit word in every buffer; sg_count if there is none,
@@ -828,7 +864,7 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if SG_OPTION_clip_grad_norm
 /* ---- Stage 1: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -857,7 +893,7 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_clip_grad_norm
-sg_values[0] = excess;
+        sg_values[0] = excess;
 #endif
     }
 }
@@ -866,7 +902,7 @@ sg_values[0] = excess;
 #if SG_OPTION_adapt
 /* ---- Stage 2: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -900,7 +936,7 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_adapt
-sg_values[1] = ratio_next;
+        sg_values[1] = ratio_next;
 #endif
     }
 }

@@ -69,7 +69,8 @@ def buffers_read(
         names.append("exp_avg")
         names.append("exp_avg_sq")
     names.append("param")
-    names.append("grad")
+    if not adapt:
+        names.append("grad")
     names.append("exp_avg")
     names.append("exp_avg_sq")
     return (*names,)
@@ -83,7 +84,15 @@ def buffers_written(
     trust_clip: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
-    return ("param", "exp_avg", "exp_avg_sq")
+    names: list[str] = []
+    if adapt:
+        names.append("exp_avg")
+        names.append("exp_avg_sq")
+    names.append("param")
+    if not adapt:
+        names.append("exp_avg")
+        names.append("exp_avg_sq")
+    return (*names,)
 
 
 def active_passes(

@@ -409,7 +409,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double ratio_next_2 = ratio_next;
 #endif
 #if SG_OPTION_adapt
-sg_values[0] = ratio_next_2;
+        sg_values[0] = ratio_next_2;
 #endif
     }
 }

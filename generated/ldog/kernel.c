@@ -371,8 +371,8 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double grad_sum_sq_new = grad_sum_sq + dot_g_g;
         // rate = lr*max_distance/sqrt(grad_sum_sq + eps)      specs/ldog.yaml:43
         const double rate = lr * max_distance_new / sg_sqrt64(grad_sum_sq_new + eps);
-sg_values[0] = rate;
-sg_states[0] = max_distance_new;
-sg_states[1] = grad_sum_sq_new;
+        sg_values[0] = rate;
+        sg_states[0] = max_distance_new;
+        sg_states[1] = grad_sum_sq_new;
     }
 }

@@ -358,6 +358,6 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
         const double norm2_corrected = sg_sqrt64(sg_totals[0]);
         const double max_norm2_corrected_one = sg_max64(norm2_corrected, 1.0);
-sg_values[0] = max_norm2_corrected_one;
+        sg_values[0] = max_norm2_corrected_one;
     }
 }

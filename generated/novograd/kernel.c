@@ -359,10 +359,10 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double max_exp_avg_sq_or_exp_avg_sq = exp_avg_sq_new;
 #endif
         const double denom = sg_sqrt64(max_exp_avg_sq_or_exp_avg_sq) + eps;
-sg_values[0] = denom;
-sg_states[0] = exp_avg_sq_new;
+        sg_values[0] = denom;
+        sg_states[0] = exp_avg_sq_new;
 #if SG_OPTION_amsgrad
-sg_states[1] = max_exp_avg_sq_new;
+        sg_states[1] = max_exp_avg_sq_new;
 #endif
     }
 }

@@ -374,8 +374,9 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 
         double sg_lane_0 = 0.0;
         const int sg_words = sg_aligned_0(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_0<SG_LANES> sg_x;
+            sg_operands_0<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_0<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -383,6 +384,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
             sg_lane_0 = sg_taken<sg_dot>(sg_lane_0, sg_count, sg_shared, sg_x.sg_0_0, sg_x.sg_0_1);
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_0<1> sg_x;
@@ -540,7 +542,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 
 /* ---- Stage 1: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -578,10 +580,10 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
         const double denom = sg_sqrt64(max_exp_avg_sq_or_exp_avg_sq) + eps;
 
-sg_values[0] = denom;
-sg_states[0] = exp_avg_sq_new;
+        sg_values[0] = denom;
+        sg_states[0] = exp_avg_sq_new;
 #if SG_OPTION_amsgrad
-sg_states[1] = max_exp_avg_sq_new;
+        sg_states[1] = max_exp_avg_sq_new;
 #endif
     }
 }

@@ -503,8 +503,9 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
         double sg_lane_1 = 0.0;
         const int sg_words = sg_aligned_0(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_0<SG_LANES> sg_x;
+            sg_operands_0<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_0<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -513,6 +514,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
             sg_lane_1 = sg_taken<sg_norm1>(sg_lane_1, sg_count, sg_shared, sg_x.sg_1_0);
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_0<1> sg_x;
@@ -683,7 +685,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 
 /* ---- Stage 0: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_0(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -740,23 +742,23 @@ sg_stage_0(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double rate_next_times_weight_decay = rate_next * weight_decay;
 #endif
 
-sg_values[0] = one_minus_beta1_times_d;
-sg_values[1] = one_minus_beta2_times_d_squared;
-sg_values[2] = d_over_d0_times_d_or_rate;
-sg_values[3] = rate_next;
+        sg_values[0] = one_minus_beta1_times_d;
+        sg_values[1] = one_minus_beta2_times_d_squared;
+        sg_values[2] = d_over_d0_times_d_or_rate;
+        sg_values[3] = rate_next;
 #if SG_OPTION_decoupled_weight_decay
-sg_values[5] = rate_next_times_weight_decay;
+        sg_values[5] = rate_next_times_weight_decay;
 #endif
-sg_values[6] = d_over_d0;
+        sg_values[6] = d_over_d0;
 #if SG_OPTION_use_bias_correction
-sg_values[7] = k_new;
+        sg_values[7] = k_new;
 #endif
     }
 }
 
 /* ---- Stage 1: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -818,14 +820,14 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
         const double d_new_2_times_eps = d_new_2 * eps;
 
-sg_values[4] = d_new_2_times_eps;
-if (sg_position == sg_leader) sg_shared_new[0] = d_new_2;
-if (sg_position == sg_leader) sg_shared_new[1] = d_numerator_new;
+        sg_values[4] = d_new_2_times_eps;
+        if (sg_position == sg_leader) sg_shared_new[0] = d_new_2;
+        if (sg_position == sg_leader) sg_shared_new[1] = d_numerator_new;
 #if SG_OPTION_limit_growth
-if (sg_position == sg_leader) sg_shared_new[2] = d_max_new;
+        if (sg_position == sg_leader) sg_shared_new[2] = d_max_new;
 #endif
 #if SG_OPTION_use_bias_correction
-if (sg_position == sg_leader) sg_shared_new[3] = k_new;
+        if (sg_position == sg_leader) sg_shared_new[3] = k_new;
 #endif
     }
 }

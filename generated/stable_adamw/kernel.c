@@ -352,6 +352,6 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double ratio = sg_sqrt64(mean);
         // rate = lr/max(ratio/clip_threshold, 1)      specs/stable_adamw.yaml:50
         const double rate = lr / sg_max64(ratio / clip_threshold, 1.0);
-sg_values[0] = rate;
+        sg_values[0] = rate;
     }
 }

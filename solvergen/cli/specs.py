@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-import solvergen
 from solvergen.errors import SpecError
 from solvergen.runtime.naming import did_you_mean
+from solvergen.spec.files import shipped_folder
 
 
 def folder_or_file(text: str) -> Path:
@@ -59,7 +59,7 @@ SUFFIXES = (".yaml", ".yml")
 
 def shipped() -> Path:
     """The folder of the specs that come with solvergen, wherever it is installed."""
-    return Path(solvergen.__file__).parent / "_data" / "specs"
+    return shipped_folder()
 
 
 def folder_or_shipped(given: Path | None) -> Path:

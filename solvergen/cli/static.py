@@ -33,8 +33,18 @@ CUDA_HEADS = (
     "ms",
     "outcome",
 )
-CPU_HEADS = ("optimizer", "options", "dtypes", "target", "vector operations", "contracted", "outcome")
-_NUMBERS = (*CUDA_HEADS[4:14], *CPU_HEADS[4:6])
+CPU_HEADS = (
+    "optimizer",
+    "options",
+    "dtypes",
+    "target",
+    "vector operations",
+    "contracted",
+    "loads",
+    "stores",
+    "outcome",
+)
+_NUMBERS = (*CUDA_HEADS[4:14], *CPU_HEADS[4:8])
 
 
 def static(
@@ -128,7 +138,8 @@ def _print(report: StaticReport) -> None:
     cpu: list[tuple[str, ...]] = []
     for row in report.rows:
         m = row.measured
-        start = (row.optimizer, row.chosen, row.dtypes, row.target)
+        target = f"{row.target} {row.kernel.removeprefix('sg_')}".rstrip()
+        start = (row.optimizer, row.chosen, row.dtypes, target)
         outcome = ", ".join(dict.fromkeys(finding.check for finding in row.findings)) or "passed"
         if isinstance(m, Measured):
             cuda.append(
@@ -148,10 +159,11 @@ def _print(report: StaticReport) -> None:
                 )
             )
         elif m is not None:
-            cpu.append((*start, str(m.packed), str(m.fused), outcome))
+            traffic = (f"{m.loads}/{m.loads_needed}", f"{m.stores}/{m.stores_needed}")
+            cpu.append((*start, str(m.packed), str(m.fused), *traffic, outcome))
         else:
             (cpu if row.target == "cpu" else cuda).append(
-                (*start, *[""] * (2 if row.target == "cpu" else 10), outcome)
+                (*start, *[""] * (4 if row.target == "cpu" else 10), outcome)
             )
     if cuda:
         print_table(CUDA_HEADS, cuda, numbers=_NUMBERS)

@@ -16,6 +16,8 @@ def docstring_lines(spec: Spec) -> list[str]:
     for block in spec.description.split("\n\n"):
         if block.strip():
             lines += ["", *paragraph(block)]
+    if spec.base:
+        lines += ["", f"Derived from {spec.base}."]
     lines += ["", "The update, for each parameter (``t`` counts its updates, from 1)::", ""]
     lines += [f"    {in_docstring(line)}" for line in equation_lines(spec)]
     lines += ["", "Args:", *paragraph(_PARAMS, "    ", "    ")]

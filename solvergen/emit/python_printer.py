@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from solvergen.emit.number import float32_number, python_number
+from solvergen.emit.shapes import Shapes
 from solvergen.errors import CompilerBug
 from solvergen.ir.library import library
 from solvergen.ir.nodes import (
@@ -59,7 +60,7 @@ class PythonPrinter:
 
     ``aliases`` gives a helper another name where the spec uses its own; ``bare`` says what functions are
     called that nobody needs to import; ``floats``: print every number as a float, since no array is there
-    to tell its type; ``narrow``: numbers are of float32.
+    to tell its type; ``narrow``: numbers are of float32; ``shapes``: which values are arrays, for reductions.
     """
 
     aliases: Mapping[str, str]
@@ -67,6 +68,7 @@ class PythonPrinter:
     bare: Mapping[str, str] = field(default_factory=dict)
     floats: bool = False
     narrow: bool = False
+    shapes: Shapes | None = None
     helpers: dict[str, None] = field(default_factory=dict)
     functions: dict[str, None] = field(default_factory=dict)
 
@@ -81,6 +83,13 @@ class PythonPrinter:
     def value(self, e: Expression) -> str:
         """``e`` as something to assign: a whole number is a float from here on."""
         return python_number(e, as_float=True) if isinstance(e, Number) else self.element(e)
+
+    def reduced(self, e: Expression) -> str:
+        """``e`` as an argument of a reduction, which counts its elements."""
+        text = self.element(e)
+        if self.shapes is None or self.shapes.is_array(e):
+            return text
+        return f"{self.helper('spread')}({text}, grad)"
 
     def helper(self, name: str) -> str:
         """The local name of a helper, which is thereby imported."""
@@ -119,7 +128,7 @@ class PythonPrinter:
                 if e.over_all:
                     raise CompilerBug(f"{e.kind} over all tensors inside an expression")
                 helper = self.helper(REDUCTION_HELPERS[e.kind])
-                return f"{helper}({', '.join(self.element(a) for a in e.args)})", _ATOM
+                return f"{helper}({', '.join(self.reduced(a) for a in e.args)})", _ATOM
             case Stored():
                 return self._print(e.operand)
         raise CompilerBug(f"no Python for {e}")

@@ -12,6 +12,7 @@ from solvergen.emit.imports import import_blocks, import_line
 from solvergen.emit.prose import in_docstring, signature
 from solvergen.emit.python_printer import OF_THE_LIBRARY, REDUCTION_HELPERS, PythonPrinter
 from solvergen.emit.render import render
+from solvergen.emit.shapes import Shapes
 from solvergen.emit.unit import Unit
 from solvergen.ir.describe import describe
 from solvergen.ir.fresh import FreshNames
@@ -21,7 +22,7 @@ from solvergen.ir.program import Assign, Role
 
 HELPERS = (
     "absolute", "clip", "divide", "floor", "floor_divide", "maximum", "minimum", "power", "remainder", "sign",
-    "sqrt", "where", *REDUCTION_HELPERS.values(), "over_all", "gradient",
+    "spread", "sqrt", "where", *REDUCTION_HELPERS.values(), "over_all", "gradient",
 )  # fmt: skip
 
 
@@ -47,19 +48,22 @@ def reference_text(unit: Unit) -> str:
     program = unit.typed
     names = [s.name for s in program.symbols]
     other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), "real", "rounded", "Any", "Generator"), names)
-    printer = PythonPrinter(other, real=other["real"])
+    buffers = [s.name for s in program.with_role(Role.PARAM, Role.GRAD, Role.STATE)]
+    shapes = Shapes(buffers)
+    printer = PythonPrinter(other, real=other["real"], shapes=shapes)
     roles = {s.name: s.role for s in program.symbols}
     pairs: list[tuple[Guard, str]] = []
-    whole = _Everywhere(printer, names)
+    whole = _Everywhere(printer, names, has_any=unit.schedule.yields)
     for statement in program.statements:
         statement = whole.apart(statement, pairs)
         if isinstance(statement.value, GradientAt):
+            shapes.assign(statement)
             pairs.append((statement.guard, whole.evaluation(statement.value)))
             continue
         line = f"{statement.target} = {_value(statement, roles[statement.target], printer, other['rounded'])}"
+        shapes.assign(statement)
         place = place_of(statement, unit.source)
         pairs.append((statement.guard, f"{line}  # {place}" if place else line))
-    buffers = [s.name for s in program.with_role(Role.PARAM, Role.GRAD, Role.STATE)]
     scalar_states = [s.name for s in program.with_role(Role.SCALAR_STATE)]
     scalar_states += [s.name for s in program.with_role(Role.SHARED_STATE)]
     hyperparameters = [s.name for s in program.with_role(Role.HYPERPARAMETER)]
@@ -99,11 +103,14 @@ class _Everywhere:
     """Takes reductions over all tensors out of equations: each becomes a ``yield``, numbered as they come.
 
     A tensor contributes where its options reach the reduction, whatever values then are chosen; so each
-    stands before its equation, under the options that lead to it.
+    stands before its equation, under the options that lead to it. Where no such reduction has an effect
+    (``has_any`` is false), those that are there are of the tensor: nobody serves them, and their values are
+    lost.
     """
 
-    def __init__(self, printer: PythonPrinter, names: Sequence[str]) -> None:
+    def __init__(self, printer: PythonPrinter, names: Sequence[str], *, has_any: bool) -> None:
         self.count = 0
+        self._has_any = has_any
         self._printer = printer
         self._names = FreshNames((*names, *HELPERS))
 
@@ -128,8 +135,10 @@ class _Everywhere:
             e = e.with_operands(operands)
         if not (isinstance(e, Reduce) and e.over_all):
             return e
+        if not self._has_any:
+            return replace(e, over_all=False)
         name = self._names.take(describe(e, f"{e.kind}_all"))
-        arguments = [f'"{e.kind}"', str(self.count), *(self._printer.element(a) for a in e.args)]
+        arguments = [f'"{e.kind}"', str(self.count), *(self._printer.reduced(a) for a in e.args)]
         lines.append((guard, f"{name} = yield {self._printer.helper('over_all')}({', '.join(arguments)})"))
         self.count += 1
         return Name(name, type=e.type, location=e.location)

@@ -97,7 +97,7 @@ def _staged(schedule: Schedule) -> tuple[str, ...]:
         *lines,
         "),",
         f"stages={tuple_text(str(stage.number) for stage in schedule.stages)},",
-        f"yields={bool(schedule.evaluations) or any(r.over_all for r in schedule.reductions)},",
+        f"yields={schedule.yields},",
         *_evaluating(schedule),
         "active_passes=scalars.active_passes,",
         "active_stages=scalars.active_stages,",

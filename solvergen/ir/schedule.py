@@ -117,6 +117,11 @@ class Schedule:
         return tuple(r for sweep in self.passes for r in sweep.reductions)
 
     @property
+    def yields(self) -> bool:
+        """Does the reference wait for other tensors, or for the gradient, on its way?"""
+        return bool(self.evaluations) or any(r.over_all for r in self.reductions)
+
+    @property
     def is_staged(self) -> bool:
         """Is there more to it than one sweep over memory?"""
         return bool(self.stages) or len(self.passes) > 1 or bool(self.reductions)

@@ -83,7 +83,8 @@ def _verify_device(schedule: Schedule) -> None:
                 before = complete.get(reduction.name, Guard.never(schedule.options))
                 complete[reduction.name] = before | reduction.guard
             for store in sweep.stores:
-                overwritten[store.buffer] = store.guard
+                before = overwritten.get(store.buffer, Guard.never(schedule.options))
+                overwritten[store.buffer] = before | store.guard
     if not {r.buffer for s in schedule.passes for r in s.stores} <= set(schedule.buffers):
         raise _Violation("a pass stores what is no buffer")
 
@@ -124,7 +125,11 @@ def _verify_pass(
     stored = [store.buffer for store in sweep.stores]
     if len(set(loaded)) != len(loaded) or len(set(stored)) != len(stored):
         raise _Violation("a buffer is read or written twice in one pass")
-    if set(stored) & set(overwritten) and not schedule.evaluations:
+    if not schedule.evaluations and any(
+        not (store.guard & overwritten[store.buffer]).is_never
+        for store in sweep.stores
+        if store.buffer in overwritten
+    ):
         raise _Violation("a buffer is written in two passes")
     known = {load.buffer: load.guard for load in sweep.loads} | columns
     for statement in sweep.body:

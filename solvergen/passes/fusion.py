@@ -140,16 +140,31 @@ def _settings(guard: Guard) -> int:
 
 
 def _sweeps(rule: Rule, placing: Placing, stored: tuple[int, ...], last: int) -> list[Pass] | None:
-    """The sweeps if result ``i`` is stored in sweep ``stored[i]``; None if one needs what is overwritten."""
+    """The sweeps if result ``i`` is stored in sweep ``stored[i]``; None if one needs what is overwritten.
+
+    Under settings in which that sweep has nothing else to do, the result is stored in the last one.
+    """
     result: list[Pass] = []
+    earlier: list[Result] = []
     for number in range(last + 1):
-        stores = tuple(r for r, at in zip(rule.results, stored, strict=True) if at == number)
-        earlier = [r for r, at in zip(rule.results, stored, strict=True) if at < number]
         reductions = tuple(_reduction(rule.statements[i]) for i, at in placing.items() if at == number)
-        sweep = _slice(rule, stores, reductions, earlier, _reason(result, last))
+        busy = Guard.always(rule.options) if number == last else Guard.never(rule.options)
+        for reduction in reductions:
+            busy = busy | reduction.guard
+        stores = []
+        for whole, at in zip(rule.results, stored, strict=True):
+            guard = whole.guard & busy if at == number else Guard.never(rule.options)
+            if number == last:
+                guard = whole.guard
+                for done in earlier:
+                    guard = guard & ~done.guard if done.buffer == whole.buffer else guard
+            if not guard.is_never:
+                stores.append(replace(whole, guard=guard))
+        sweep = _slice(rule, tuple(stores), reductions, earlier, _reason(result, last))
         if sweep is None:
             return None
         result.append(sweep)
+        earlier += stores
     return result
 
 

@@ -21,7 +21,8 @@ _seen: tuple[Any, ...] = ()
 _functions: list[int] = []
 
 # What holds signals back at present, in the main thread; None outside of `uninterrupted` and in a window.
-_holding: _Held | None = None
+# What handles them otherwise, those that have arrived, and the handler meanwhile.
+_holding: tuple[dict[int, Any], dict[int, FrameType | None], Any] | None = None
 
 
 class NothingDone(KeyboardInterrupt):
@@ -46,8 +47,13 @@ def uninterrupted(work: Callable[[], None]) -> None:
     if handlers != _seen:
         _functions = [i for i, handler in enumerate(handlers) if callable(handler)]
         _seen = handlers
-    held = _Held()
-    before, hold, outer = held.before, held.hold, _holding
+    before: dict[int, Any] = {}
+    arrived: dict[int, FrameType | None] = {}
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        arrived[number] = frame
+
+    held, outer = (before, arrived, hold), _holding
     try:
         for i in _functions:
             number = _SIGNALS[i]
@@ -64,7 +70,7 @@ def uninterrupted(work: Callable[[], None]) -> None:
         work()
     finally:
         _holding = outer
-        _let_go(held)
+        _let_go(*held)
 
 
 def interruptible(work: Callable[[], T]) -> T:
@@ -76,61 +82,41 @@ def interruptible(work: Callable[[], T]) -> T:
     global _holding
     if _holding is None or get_ident() != main_thread().ident:
         return work()
-    held = _holding
+    before, arrived, hold = held = _holding
     _holding = None
     try:
-        _let_go(held)
+        _let_go(before, arrived, hold)
         return work()
     finally:
         _holding = held
-        held.before.clear()
-        _hold_again(held)
+        before.clear()
+        _hold_again(before, hold)
 
 
-class _Held:
-    """Signals that are held back: what handles them otherwise, and those that have arrived.
-
-    ``hold`` is the handler meanwhile, one object that can be told by ``is``.
-    """
-
-    __slots__ = ("arrived", "before", "hold")
-
-    def __init__(self) -> None:
-        self.before: dict[int, Any] = {}
-        self.arrived: dict[int, FrameType | None] = {}
-        arrived = self.arrived
-
-        def hold(number: int, frame: FrameType | None) -> None:
-            arrived[number] = frame
-
-        self.hold = hold
-
-
-def _hold_again(held: _Held) -> None:
+def _hold_again(before: dict[int, Any], hold: Any) -> None:
     """Hold all signals back that Python functions handle, though those of some that arrive may raise."""
     try:
         for number in _SIGNALS:
             handler = _signal.getsignal(number)
-            if callable(handler) and handler is not held.hold:
-                held.before[number] = handler
-                held.before[number] = _signal.signal(number, held.hold)
+            if callable(handler) and handler is not hold:
+                before[number] = handler
+                before[number] = _signal.signal(number, hold)
     except BaseException:
-        _hold_again(held)
+        _hold_again(before, hold)
         raise
 
 
-def _let_go(held: _Held) -> None:
+def _let_go(before: dict[int, Any], arrived: dict[int, FrameType | None], hold: Any) -> None:
     """Set the handlers again, and handle what has arrived."""
-    before = held.before
     try:
         for number in before:
             _signal.signal(number, before[number])
     except BaseException:  # by a handler that was set already
-        _put_back(before, held.hold)
+        _put_back(before, hold)
         raise
     finally:
-        if held.arrived:
-            _handle(held.arrived, before)
+        if arrived:
+            _handle(arrived, before)
 
 
 def _put_back(handlers: dict[int, Any], hold: Any) -> None:

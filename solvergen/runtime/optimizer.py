@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
 
 import numpy as np
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 Self = TypeVar("Self", bound="Optimizer")
 Loss = TypeVar("Loss")
+
+Launching = Callable[[LaunchSet | StagedLaunchSet, Sequence[tuple[float, ...]]], None]
+"""What makes a step whose first gradients are bound, with the scalar states that it leaves."""
 
 
 class Optimizer:
@@ -103,6 +108,7 @@ class Optimizer:
         self._launches = Launches(
             definition, self._backend, self._tensors, [g.options for g in self._groups], self._workspace
         )
+        self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
         self._prepare()
 
     @overload
@@ -129,34 +135,38 @@ class Optimizer:
         (Ctrl-C) that arrive during a launch are handled when the step is done; those that arrive while the
         function runs, or before it runs again, at once, and if they raise, nothing has changed.
         """
+        if callable(gradients) or self._evaluating or self.definition.evaluations:
+            return self._step_by(gradients)
+        return self._step(self._layout.flatten(gradients), launch_bound)
+
+    def _step_by(self, given: Any) -> Any:
+        """``step`` where it isn't plain that it is given gradients, and that they will do."""
         self._check_idle("step")
         several = bool(self.definition.evaluations)
-        if not is_closure(gradients):
+        if not is_closure(given):
             if several:
-                raise asks_for_closure(type(self).__name__, gradients)
-            return self._step(self._layout.flatten(gradients), None)
-        loss, found = self._evaluate(gradients)
-        self._step(self._layout.flatten(found), gradients if several else None)
+                raise asks_for_closure(type(self).__name__, given)
+            return self._step(self._layout.flatten(given), launch_bound)
+        loss, found = self._evaluate(given)
+        launch = partial(self._launch_evaluating, given) if several else launch_bound
+        self._step(self._layout.flatten(found), launch)
         return loss
 
-    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
-        """A step by these gradients, and by those of the closure for a rule that evaluates some anew."""
+    def _step(self, flat: Sequence[object], launch: Launching) -> bool:
+        """A step by these gradients, and by those that ``launch`` may come upon."""
         bound = self._launches.bind(flat)
         try:
-            if not self._may_step(bound, flat):
+            if self._policy != "propagate" and not self._may_step(bound, flat):
                 return False
             bound.follow(self._cohorts)
             self._settings.refresh()
+            table = self._backend.table
             with np.errstate(all="ignore"):
                 rows, wide, scalars = host_step(
-                    self.definition, self._settings, bound.cohorts, self._backend.table, self._scalars_of
+                    self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
-
-            if closure is None:
-                uninterrupted(lambda: _launch(bound, scalars))
-            else:
-                uninterrupted(lambda: self._launch_evaluating(closure, bound, scalars))
+            uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
         finally:
@@ -182,10 +192,6 @@ class Optimizer:
 
     def _prepare(self) -> None:
         """The last of what is done when an optimizer is made."""
-
-    def _scalars_of(self, cohort: Cohort) -> tuple[float, ...]:
-        """The scalar states that a step begins with."""
-        return cohort.scalars
 
     def _check_idle(self, what: str) -> None:
         """Raises OptimizerError if ``what`` can't be done now."""
@@ -488,7 +494,7 @@ class Optimizer:
         )
 
 
-def _launch(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]) -> None:
+def launch_bound(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]) -> None:
     """A step whose gradients are all bound."""
     undo = advance(bound.cohorts, scalars)
     try:

@@ -50,6 +50,7 @@ __all__ = [
     "power",
     "remainder",
     "sign",
+    "spread",
     "sqrt",
     "sum_of",
     "where",
@@ -70,6 +71,11 @@ def _is_scalar(value: Value) -> bool:
 def _like(element: Value, value: Value) -> Value:
     """``value`` as an element of the type that ``element`` has."""
     return element.dtype.type(value) if _is_scalar(value) else value
+
+
+def spread(x: Value, like: Value) -> Value:
+    """``x`` as many times as ``like`` has elements, where it is one number for all of them."""
+    return np.broadcast_to(x, np.shape(like))
 
 
 def sqrt(x: Value) -> Value:

@@ -16,12 +16,11 @@ import numpy as np
 from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.buffers import type_name, writable
-from solvergen.runtime.closures import Closure
 from solvergen.runtime.cohorts import Cohort
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
-from solvergen.runtime.optimizer import Optimizer
+from solvergen.runtime.optimizer import Launching, Optimizer, launch_bound
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
@@ -207,6 +206,7 @@ class WrappedOptimizer(Optimizer):
         definition = self.definition
         self._column = definition.scalar_states.index("wrap_calls")
         self._calls = 0
+        self._scalars_of = self._scalars_counted
         column = definition.array_states.index("wrap_sum")
         self._sums = Sums(
             _accumulation(type(self)),
@@ -220,9 +220,10 @@ class WrappedOptimizer(Optimizer):
         if self._averaging:
             raise OptimizerError(f"the parameters are their averages: {what} comes after averaged()")
 
-    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
+    def _step(self, flat: Sequence[object], launch: Launching) -> bool:
+        self._check_idle("step")
         if self._sums is None:
-            return super()._step(flat, closure)
+            return super()._step(flat, launch)
         if all(gradient is None for gradient in flat):
             return True  # no call: there is nothing to sum
         calls = self.pending + 1
@@ -237,7 +238,7 @@ class WrappedOptimizer(Optimizer):
             for i, gradient in enumerate(flat)
         ]
         self._calls = calls
-        return super()._step(whole, None)
+        return super()._step(whole, launch_bound)
 
     def _add(self, flat: Sequence[object], calls: int) -> bool:
         """Sum these gradients up, and count the call for all tensors that take part."""
@@ -272,9 +273,8 @@ class WrappedOptimizer(Optimizer):
     def _counted(self, scalars: tuple[float, ...], calls: int) -> tuple[float, ...]:
         return (*scalars[: self._column], float(calls), *scalars[self._column + 1 :])
 
-    def _scalars_of(self, cohort: Cohort) -> tuple[float, ...]:
-        if self._sums is None:
-            return cohort.scalars
+    def _scalars_counted(self, cohort: Cohort) -> tuple[float, ...]:
+        """The scalar states that an update begins with: all its tensors have as many calls."""
         return self._counted(cohort.scalars, self._calls)
 
     def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:

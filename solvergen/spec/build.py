@@ -87,6 +87,7 @@ def build_spec(document: SpecDocument, tree: Mapping, source: Source) -> Spec:
         path=source.path,
         source=source,
         location=_text(tree.get("name")).location,
+        base=document.extends or "",
     )
 
 

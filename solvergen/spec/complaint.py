@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from solvergen.errors import Diagnostic, Location
 from solvergen.spec.core_schema import resolve
 from solvergen.spec.document import (
+    ChangeDocument,
     ConstraintDocument,
     CounterpartDocument,
     HyperparameterDocument,
@@ -19,6 +20,7 @@ from solvergen.spec.document import (
     SpecDocument,
     StateDocument,
     StatementDocument,
+    TableauDocument,
 )
 from solvergen.spec.limits import MAX_TEXT
 from solvergen.spec.source import Source
@@ -45,6 +47,7 @@ _EXPECTED_OF_CHOICE = {
     "year": "a whole number or text",
     "do": "an equation or a list of them",
     "update": "an equation or a mapping with 'do'",
+    **dict.fromkeys(("matrix", "weights", "nodes", "embedded"), "a whole number or a quotient of two"),
 }
 """By the key that holds the value, where more than one kind is allowed."""
 
@@ -57,6 +60,8 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "references": ReferenceDocument,
     "counterparts": CounterpartDocument,
     "update": StatementDocument,
+    "tableau": TableauDocument,
+    "change": ChangeDocument,
 }
 
 _EXAMPLES = {
@@ -67,6 +72,7 @@ _EXAMPLES = {
     "reference": "reference: {title: ...}",
     "references": "- {title: ...}",
     "counterparts": "- {library: torch, name: torch.optim.Adam}",
+    "change": "- {replace: m, do: m = beta*m + grad}",
 }
 
 _SHORT = {"hyperparameters": "default", "options": "default", "state": "init"}
@@ -81,6 +87,8 @@ _REQUIRED = {
     "default": "add 'default: ...'",
     "title": "add 'title: ...'",
     "library": "add 'library: ...', the library that has it",
+    "matrix": "add 'matrix: ...', a row of coefficients for each stage; the first is []",
+    "weights": "add 'weights: ...', the coefficients of the slopes in the step itself",
     "that": "add 'that: ...', the condition that must hold",
     "message": "add 'message: ...', what to tell the caller if the condition doesn't hold",
     "do": "add 'do: ...' with the equation",
@@ -180,7 +188,7 @@ class Complaint:
         section = str(path[0])
         text = node.text.text if isinstance(node, Scalar) else ""
         if kind == "int_type":
-            return "write a whole number"
+            return "write a quotient: 1/2" if section == "tableau" and self.branch else "write a whole number"
         if kind == "float_type":
             return _number_hint(node, text)
         if kind == "bool_type":

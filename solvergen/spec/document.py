@@ -16,11 +16,18 @@ from solvergen.spec.limits import (
     MAX_HYPERPARAMETERS,
     MAX_NAME,
     MAX_OPTIONS,
+    MAX_STAGES,
     MAX_STATE,
     MAX_STATEMENTS,
     MAX_TEXT,
 )
-from solvergen.spec.names import CLASS_NAME_PATTERN, DOTTED_PATTERN, NAME_PATTERN, SPEC_NAME_PATTERN
+from solvergen.spec.names import (
+    CLASS_NAME_PATTERN,
+    DOTTED_PATTERN,
+    NAME_PATTERN,
+    RATIONAL_PATTERN,
+    SPEC_NAME_PATTERN,
+)
 
 TEXT_TAG = "as text"
 OTHER_TAG = "as another value"
@@ -126,6 +133,50 @@ class StatementDocument(_Document):
     do: LineOrLines = Field(description="One equation, or a list of them: target = expression.")
 
 
+Rational = Annotated[
+    Annotated[Line, Tag(TEXT_TAG), WithJsonSchema({"type": "string", "pattern": RATIONAL_PATTERN})]
+    | Annotated[int, Tag(OTHER_TAG)],
+    Discriminator(_kind),
+]
+
+
+class TableauDocument(_Document):
+    """An explicit Runge-Kutta method along the gradient flow, in exact rationals: its update follows."""
+
+    matrix: Annotated[list[list[Rational]], Field(min_length=1, max_length=MAX_STAGES)] = Field(
+        description="A row for each stage: the coefficients of the slopes before it. The first row is []."
+    )
+    weights: Annotated[list[Rational], Field(min_length=1, max_length=MAX_STAGES)] = Field(
+        description="The coefficients of the slopes in the step itself; they sum to 1."
+    )
+    nodes: list[Rational] | None = Field(
+        default=None, description="The times of the stages: what the rows of the matrix must sum to."
+    )
+    embedded: list[Rational] | None = Field(
+        default=None,
+        description="The weights of a method of another order with the same slopes: the difference is an "
+        "estimate of the error.",
+    )
+    order: int | None = Field(default=None, description="The order of the method, to be checked.")
+    adapt: bool = Field(
+        default=False, description="true: the length of the step follows the error estimate and a tolerance."
+    )
+
+
+class ChangeDocument(_Document):
+    """A change of one equation of the spec that is extended, named by its target."""
+
+    replace: Line | None = Field(default=None, description="The target of the equation that is replaced.")
+    before: Line | None = Field(default=None, description="The target of the equation to insert before.")
+    after: Line | None = Field(default=None, description="The target of the equation to insert after.")
+    remove: Line | None = Field(default=None, description="The target of the equation that is left out.")
+    number: int | None = Field(
+        default=None, description="Which of the equations for this target in the other spec, from 1."
+    )
+    when: Line | None = Field(default=None, description="The condition on options of the new equations.")
+    do: LineOrLines | None = Field(default=None, description="The new equation, or a list of them.")
+
+
 class CounterpartDocument(_Document):
     """The same rule in another library, and what its arguments are called there."""
 
@@ -153,6 +204,11 @@ class SpecDocument(_Document):
     )
     class_name: Annotated[str, _schema_name(CLASS_NAME_PATTERN)] | None = Field(
         default=None, description="Name of the generated class; by default the name in CamelCase."
+    )
+    extends: Annotated[str, _schema_name(SPEC_NAME_PATTERN)] | None = Field(
+        default=None,
+        description="Name of the spec that this one is derived from: one beside it, or one that comes "
+        "with solvergen.",
     )
     summary: Line = Field(description="What it is, in one sentence.")
     description: Line | None = Field(default=None, description="More about it, in paragraphs.")
@@ -185,6 +241,15 @@ class SpecDocument(_Document):
         default=[],
         description="What must hold between hyperparameters and options.",
         max_length=MAX_CONSTRAINTS,
+    )
+    tableau: TableauDocument | None = Field(
+        default=None, description="Instead of 'update': a Runge-Kutta method, from which it follows."
+    )
+    change: list[ChangeDocument] | None = Field(
+        default=None,
+        description="What becomes of the equations of the spec that is extended.",
+        min_length=1,
+        max_length=MAX_STATEMENTS,
     )
     update: list[
         Annotated[

@@ -28,6 +28,16 @@ def spec_files(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Diagnosti
     return tuple(posix(Path(path) / name) for name in sorted(names)), None
 
 
+def shipped_folder() -> Path:
+    """The folder of the specs that come with solvergen, wherever it is installed."""
+    return Path(__file__).parents[1] / "_data" / "specs"
+
+
+def named_in(folder: Path, name: str) -> Path | None:
+    """The spec file of that name in a folder; None if there is none."""
+    return next((path for suffix in SUFFIXES if (path := folder / f"{name}{suffix}").is_file()), None)
+
+
 def unreadable(shown: str, message: str, hint: str | None = None) -> Diagnostic:
     """The finding about a file or folder that can't be read."""
     return Diagnostic("SG001", message, Location(shown, 1, 1, 2), hint)

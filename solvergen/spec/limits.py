@@ -25,6 +25,10 @@ MAX_OPTIONS = 10  # the same as solvergen.ir.guards.MAX_OPTIONS, which this laye
 MAX_STATE = 32
 MAX_STATEMENTS = 512
 MAX_CONSTRAINTS = 64
+MAX_STAGES = 32
+
+MAX_BASES = 8
+"""Specs in a chain in which each extends the next."""
 
 MAX_DIAGNOSTICS = 100
 """Findings that are reported of one file; beyond them only their number is."""

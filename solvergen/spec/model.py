@@ -170,6 +170,8 @@ class Spec:
     ``digest`` is the SHA-256 of what the spec means (``digest.py``): prose, comments, spacing and
     the order of keys leave it as it is. It identifies the rule in snapshots.
 
+    ``base``: the spec that it was derived from, if it was; what it has of it is here like all else.
+
     Of a file with errors there may be a spec to look further at: ``incomplete`` are the sections of
     which something was left out ("" for one that isn't known), ``unclear`` names that may be
     declared or assigned there. Both are empty in a spec without errors.
@@ -191,6 +193,7 @@ class Spec:
     path: str = field(compare=False)
     source: Source = field(compare=False, repr=False)
     location: Location = field(compare=False, repr=False)
+    base: str = field(default="", compare=False)
     incomplete: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     unclear: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 

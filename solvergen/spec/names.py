@@ -14,6 +14,7 @@ NAME_PATTERN = r"[A-Za-z][A-Za-z0-9_]*"
 SPEC_NAME_PATTERN = r"[a-z][a-z0-9_]*"
 CLASS_NAME_PATTERN = r"[A-Z][A-Za-z0-9_]*"
 DOTTED_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+RATIONAL_PATTERN = r"^\s*[+-]?[0-9]+(\s*/\s*[0-9]+)?\s*$"
 
 PREDECLARED = {
     "param": "the parameter itself",

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
+from pathlib import Path
 
 from solvergen.errors import Diagnostic, Location, SpecError
 from solvergen.spec.build import build_spec
 from solvergen.spec.characters import first_refused, refusal
 from solvergen.spec.checks import check
-from solvergen.spec.files import posix, spec_files, unreadable
-from solvergen.spec.limits import MAX_BYTES, MAX_DIAGNOSTICS
+from solvergen.spec.files import named_in, posix, shipped_folder, spec_files, unreadable
+from solvergen.spec.forms import expand
+from solvergen.spec.limits import MAX_BASES, MAX_BYTES, MAX_DIAGNOSTICS
 from solvergen.spec.mend import mend
 from solvergen.spec.model import Spec
+from solvergen.spec.names import problem_with_spec_name
 from solvergen.spec.source import Source
 from solvergen.spec.structure import validate
-from solvergen.spec.tree import Mapping, parse_tree
+from solvergen.spec.suggest import instead_of_key
+from solvergen.spec.tree import Mapping, Scalar, parse_tree, shorten
 
 _USABLE_DESPITE = frozenset({"SG013", "SG015", "SG024", "SG025"})
 """Findings about numbers: the equations can still be looked at, and complained about, as well."""
@@ -81,24 +85,87 @@ def examine(path: str | os.PathLike[str]) -> tuple[Spec | None, tuple[Diagnostic
     means is clear enough to check its equations too; such a spec is for nothing else. Never raises for
     anything that is in the file.
     """
+    return _examine(path, ())[:2]
+
+
+_Examined = tuple[Spec | None, tuple[Diagnostic, ...], Mapping | None]
+
+
+def _examine(path: str | os.PathLike[str], chain: tuple[str, ...]) -> _Examined:
+    """As ``examine``, and the tree written out. ``chain``: the files that are derived from this one."""
     shown = posix(path)
     text, problem = _read_text(path, shown)
     if problem is not None:
-        return None, (problem,)
+        return None, (problem,), None
     source = Source.of(shown, text)
     tree, found = parse_tree(source)
     spec = None
     if tree is not None:
+        whole = True
+        if isinstance(tree, Mapping):
+            tree, whole, of_form = expand(tree, source, lambda name: _base(name, path, chain))
+            found += of_form
         document, structural = validate(tree, source)
         found += structural
         if isinstance(tree, Mapping):
             found += check(tree, source)
             errors = {d.code for d in found if d.severity == "error"}
-            if document is not None and errors <= _USABLE_DESPITE:
+            if not whole:
+                pass  # what its equations would be isn't known
+            elif document is not None and errors <= _USABLE_DESPITE:
                 spec = build_spec(document, tree, source)
-            elif errors <= _MENDABLE:
+            elif errors <= _MENDABLE and "extends" not in tree.by_key:
                 spec = mend(tree, source)
-    return spec, _limited(_in_order(found))
+    return spec, _limited(_in_order(found)), tree if isinstance(tree, Mapping) else None
+
+
+def _base(
+    name: Scalar, path: str | os.PathLike[str], chain: tuple[str, ...]
+) -> tuple[Mapping | None, list[Diagnostic]]:
+    """The tree of the spec that the one at ``path`` extends, written out; or why it can't be."""
+    folder, wanted = Path(path).parent, name.text.text.strip()
+    chain = (*chain, os.path.realpath(path))
+    if problem_with_spec_name(wanted) is not None:
+        return None, [_about(name, "SG033", f"there is no spec '{shorten(wanted)}'", _known_bases(folder))]
+    places = [named_in(place, wanted) for place in (folder, shipped_folder())]
+    # A spec may have the name of the one that it extends: then it is that which comes with solvergen.
+    files = [file for file in places if file is not None and os.path.realpath(file) != chain[-1]]
+    if not files and any(place is not None for place in places):
+        return None, [_about(name, "SG034", f"'{wanted}' extends itself")]
+    if not files:
+        message = f"there is no spec '{wanted}' beside this one, and none comes with solvergen"
+        return None, [_about(name, "SG033", message, _known_bases(folder, wanted))]
+    file = files[0]
+    if os.path.realpath(file) in chain:
+        return None, [_about(name, "SG034", f"'{wanted}' extends, over others, this spec again")]
+    if len(chain) >= MAX_BASES:
+        return None, [_about(name, "SG034", f"more than {MAX_BASES} specs extend one another")]
+    spec, found, tree = _examine(file, chain)
+    errors = [d for d in found if d.severity == "error"]
+    if errors:
+        circle = next((d for d in errors if d.code == "SG034"), None)
+        if circle is not None:
+            return None, [_about(name, "SG034", circle.message)]
+        first = errors[0]
+        hint = f"{first.location}: {first.code}: {first.message}"
+        return None, [_about(name, "SG035", f"'{wanted}' has mistakes of its own", hint)]
+    assert spec is not None
+    return tree, []
+
+
+def _known_bases(folder: Path, wanted: str = "") -> str | None:
+    names = {
+        Path(file).stem
+        for place in (folder, shipped_folder())
+        for file in spec_files(place)[0]
+        if place.is_dir()
+    }
+    near = instead_of_key(wanted, sorted(names)) if wanted else None
+    return f"did you mean '{near}'?" if near is not None else "a spec is named by its file, without .yaml"
+
+
+def _about(node: Scalar, code: str, message: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(code, message, node.location, hint, node.text.source.line_of(node.location))
 
 
 def check_folder(specs: Iterable[Spec]) -> list[Diagnostic]:

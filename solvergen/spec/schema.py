@@ -15,6 +15,8 @@ from solvergen.spec.limits import MAX_NAME
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
+FORMS = ("update", "tableau", "extends")
+"""What says how the parameter is updated: a spec has one of them, or two."""
 
 _ORDER = (
     "$schema", "title", "description", "type", "enum", "pattern", "minLength", "maxLength", "minItems",
@@ -30,6 +32,8 @@ _NAMED = ("properties", "$defs")
 def json_schema() -> dict[str, Any]:
     """The schema as a dictionary that JSON can hold, with keys in a fixed order."""
     schema: dict[str, Any] = _tidied(SpecDocument.model_json_schema())
+    schema["required"].remove("update")
+    schema["anyOf"] = [{"required": [form]} for form in FORMS]
     ordered: dict[str, Any] = _ordered({**schema, "$schema": SCHEMA_ID, "title": "solvergen spec"})
     return ordered
 

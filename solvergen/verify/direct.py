@@ -3,21 +3,26 @@
 This is what every backend is compared with. It goes around the whole runtime: no plans, no cohorts, no
 table of scalars, no workspace; each tensor has its own count and calls ``Definition.update`` with its
 hyperparameters as they are. So a mistake of the runtime's, or of the passes that hoist scalars, can't hide on
-both sides. Tensors meet only where the rule says so: in reductions over all of them and in shared states.
+both sides. Tensors meet only where the rule says so: in reductions over all of them, in shared states, and
+where the gradient is evaluated again.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.closures import GradientAt
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
 from solvergen.verify import order
+from solvergen.verify.evaluations import gradient_at
 from solvergen.verify.example import Example, Step, Tensor
 from solvergen.verify.trace import Moment, Trace
 
@@ -61,8 +66,8 @@ class Followed:
         self, gradient: HostArray, hyperparameters: Mapping[str, float], shared: Mapping[str, float]
     ) -> Any:
         """One update, as the language defines it: its results, or a generator that asks for reductions over
-        all tensors on the way to them. ``shared``: the states of the whole optimizer, as they are."""
-        self.t += 1
+        all tensors and for gradients on the way to them. ``shared``: the states of the whole optimizer, as
+        they are."""
         return self.definition.update(
             self.param.astype(self.real),
             gradient.astype(self.real),
@@ -70,7 +75,7 @@ class Followed:
             *self.scalars.values(),
             *(shared[name] if name in self.shared else None for name in self.definition.shared_states),
             *hyperparameters.values(),
-            float(self.t),
+            float(self.t + 1),
             *self.options.values(),
             self.real.type,
             _rounding(self.param.dtype, self.real),
@@ -85,6 +90,7 @@ class Followed:
             array: HostArray = np.broadcast_to(np.asarray(elements, real), shape)
             return array
 
+        self.t += 1
         self.param = np.array(stored(results[0]).astype(storage))
         names = (*self.arrays, *self.scalars, *self.definition.shared_states)
         rest = dict(zip(names, results[1:], strict=True))
@@ -111,27 +117,74 @@ class Whole:
         self.shared = dict(shared)
 
     def step(
-        self, gradients: Sequence[HostArray | None], hyperparameters: Sequence[Mapping[str, float]]
-    ) -> None:
-        """One step; both arguments have an entry for each tensor, None where it takes no part."""
+        self,
+        gradients: Sequence[HostArray | None],
+        hyperparameters: Sequence[Mapping[str, float]],
+        nonfinite: str = "propagate",
+    ) -> str:
+        """One step; both sequences have an entry for each tensor, None where it takes no part.
+
+        ``nonfinite`` is the policy. Returns what became of the step: "applied", "skipped" or "raised".
+        """
+        refused = "skipped" if nonfinite == "skip" else "raised"
+        if not is_applied(nonfinite, (gradient for gradient in gradients if gradient is not None)):
+            return refused
         begun = {
             place: self.tensors[i].begin(gradient, hyperparameters[i], self.shared)
             for place, i in enumerate(self.positions)
             if (gradient := gradients[i]) is not None
         }
         size = sum(gradient.size for gradient in gradients if gradient is not None)
-        results = _in_lock_step(begun, len(self.positions), float(size))
+        evaluations = itertools.count(2)
+
+        def evaluate(places: Mapping[int, GradientAt]) -> dict[int, HostArray]:
+            number = next(evaluations)
+            anew = {place: self._gradient(number, gradients, place, ask) for place, ask in places.items()}
+            if set(places) != set(begun):
+                raise CompilerBug("some tensors evaluate their gradients, and others don't")
+            if not is_applied(nonfinite, anew.values()):
+                raise _Refused
+            return {
+                place: gradient.astype(self.tensors[self.positions[place]].real)
+                for place, gradient in anew.items()
+            }
+
+        try:
+            results = _in_lock_step(begun, len(self.positions), float(size), evaluate)
+        except _Refused:
+            return refused
         found = [self.tensors[self.positions[place]].finish(result) for place, result in results.items()]
         self.shared.update(found[0] if found else {})
+        return "applied"
+
+    def _gradient(
+        self, number: int, gradients: Sequence[HostArray | None], place: int, ask: GradientAt
+    ) -> HostArray:
+        index = self.positions[place]
+        drawn, tensor = gradients[index], self.tensors[index]
+        if drawn is None:
+            raise CompilerBug(f"a tensor without a gradient asks for one: {ask!r:.80}")
+        there = np.asarray(ask.param, tensor.real).astype(tensor.param.dtype)
+        return gradient_at(number, drawn, there.reshape(drawn.shape))
 
 
-def _in_lock_step(begun: Mapping[int, Any], places: int, size: float) -> dict[int, tuple[Any, ...]]:
-    """What updates return, by place. One that asks for a reduction over all tensors waits until all others
-    have come as far in the program. ``size``: elements of all tensors that take part."""
+class _Refused(Exception):
+    """The policy leaves the step out because of a later evaluation."""
+
+
+def _in_lock_step(
+    begun: Mapping[int, Any],
+    places: int,
+    size: float,
+    evaluate: Callable[[Mapping[int, GradientAt]], Mapping[int, HostArray]],
+) -> dict[int, tuple[Any, ...]]:
+    """What updates return, by place. One that asks for a reduction over all tensors, or for its gradient,
+    waits until all others have come as far in the program. ``size``: elements of all tensors that take part.
+    """
     results: dict[int, tuple[Any, ...]] = {}
     asked: dict[int, Any] = {}
 
-    def go_on(place: int, answer: float | None) -> None:
+    def go_on(place: int, answer: float | HostArray | None) -> None:
         try:
             asked[place] = begun[place].send(answer)
         except StopIteration as end:
@@ -145,6 +198,12 @@ def _in_lock_step(begun: Mapping[int, Any], places: int, size: float) -> dict[in
     while asked:
         index = min(ask.index for ask in asked.values())
         served = {place: ask for place, ask in asked.items() if ask.index == index}
+        if all(isinstance(ask, GradientAt) for ask in served.values()):
+            answers = evaluate(served)
+            for place in served:
+                del asked[place]
+                go_on(place, answers[place])
+            continue
         kind = next(iter(served.values())).kind
         terms = [served[place].total if place in served else 0.0 for place in range(places)]
         answer = _value_of(kind, terms, size)
@@ -202,13 +261,8 @@ def run_directly(definition: Definition, example: Example) -> Trace:
         whole = whole_of(definition, example)
         trace = [_moment(example, whole, "made")]
         for step in example.steps:
-            present = [g for g in step.gradients if g is not None]
-            outcome = "applied"
-            if not is_applied(example.nonfinite, present):
-                outcome = "skipped" if example.nonfinite == "skip" else "raised"
-            else:
-                values = [hyperparameters_of(definition, example, step, drawn) for drawn in example.tensors]
-                whole.step(step.gradients, values)
+            values = [hyperparameters_of(definition, example, step, drawn) for drawn in example.tensors]
+            outcome = whole.step(step.gradients, values, example.nonfinite)
             trace.append(_moment(example, whole, outcome))
     return tuple(trace)
 

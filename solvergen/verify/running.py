@@ -12,7 +12,8 @@ from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.wrapping import WrappedOptimizer
-from solvergen.verify.example import Example
+from solvergen.verify.evaluations import gradient_at
+from solvergen.verify.example import Example, Step
 from solvergen.verify.poison import untouchable
 from solvergen.verify.trace import Moment, Trace
 
@@ -80,24 +81,15 @@ def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace
         if number > 1:
             for group, values in zip(made.groups, step.hyperparameters, strict=True):
                 group.set(**values)
-        given: dict[str, Any] = {}
-        for index, (tensor, gradient) in enumerate(zip(example.tensors, step.gradients, strict=True)):
-            if gradient is None:
-                given[tensor.name] = None
-                continue
-            kept = lying.get(index) if example.reuse else None
-            if kept is not None and kept.array.dtype == gradient.dtype:
-                kept.rewrite(gradient)
-            else:
-                lying[index] = _Placed(backend, f"the gradient of {tensor.name}", gradient, step.offset)
-            given[tensor.name] = lying[index].array
-        with untouchable(part for placed in (*params, *lying.values()) for part in placed.margins):
-            outcome = _step(made, given)
+        placed = _Gradients(made, backend, example, step, lying)
+        given = placed.next()
+        with untouchable(part for array in (*params, *lying.values()) for part in array.margins):
+            outcome = _step(made, given, placed)
         trace.append(_moment(made, backend, example, outcome))
         for param in params:
             param.check_margins(number)
-        for placed in lying.values():
-            placed.check_unchanged(number)
+        for array in placed.all:
+            array.check_unchanged(number)
     return tuple(trace)
 
 
@@ -125,9 +117,61 @@ def _make(optimizer: type[Optimizer], backend: Backend, example: Example, params
     return optimizer(groups, **arguments)
 
 
-def _step(made: Optimizer, gradients: Mapping[str, Any]) -> str:
+class _Gradients:
+    """Places the gradients of a step, evaluation after evaluation. ``lying``: what is kept for the next."""
+
+    def __init__(
+        self,
+        made: Optimizer,
+        backend: Backend,
+        example: Example,
+        step: Step,
+        lying: dict[int, _Placed],
+    ) -> None:
+        self._made = made
+        self._backend = backend
+        self._example = example
+        self._drawn = step
+        self._lying = lying
+        self._number = 0
+        self.all: list[_Placed] = list(lying.values())
+        """Every array that the optimizer was given, and those of steps before."""
+
+    def next(self) -> dict[str, Any]:
+        """The gradients at the parameters as they are, on the backend."""
+        self._number += 1
+        given: dict[str, Any] = {}
+        for index, (tensor, drawn) in enumerate(
+            zip(self._example.tensors, self._drawn.gradients, strict=True)
+        ):
+            if drawn is None:
+                given[tensor.name] = None
+                continue
+            gradient = drawn
+            if self._number > 1:
+                param = self._backend.to_host(self._made.params[tensor.name])
+                gradient = gradient_at(self._number, drawn, param)
+            kept = self._lying.get(index) if self._example.reuse else None
+            if kept is not None and kept.array.dtype == gradient.dtype:
+                kept.rewrite(gradient)
+            else:
+                what = f"the gradient of {tensor.name}"
+                self._lying[index] = _Placed(self._backend, what, gradient, self._drawn.offset)
+                self.all.append(self._lying[index])
+            given[tensor.name] = self._lying[index].array
+        return given
+
+
+def _step(made: Optimizer, gradients: Mapping[str, Any], later: _Gradients) -> str:
+    """Make a step, of a rule with evaluations by a function that gives ``gradients`` first."""
     try:
-        return "applied" if made.step(gradients) else "skipped"
+        if not made.definition.evaluations:
+            return "applied" if made.step(gradients) else "skipped"
+        waiting = [gradients]
+        before = dict(made.steps)
+        made.step(lambda: (None, waiting.pop() if waiting else later.next()))
+        some = any(gradient is not None for gradient in gradients.values())
+        return "skipped" if some and dict(made.steps) == before else "applied"
     except NonfiniteGradient:
         if made.nonfinite != "raise":
             raise

@@ -16,7 +16,7 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.groups import multipliers_of
-from solvergen.verify.direct import Followed, hyperparameters_of, is_applied, whole_of
+from solvergen.verify.direct import Followed, hyperparameters_of, whole_of
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
@@ -272,7 +272,8 @@ def examples(
     tensors, types = draw(_tensors(limits, states, pairs, manner))
     example = Example(groups, tensors, (Step((), 0, tuple(current)),), start=start)
     # The rule is followed on the way, so that gradients can oppose what stands beside them by then.
-    whole = whole_of(definition, example)
+    with np.errstate(all="ignore"):
+        whole = whole_of(definition, example)
     if whole.shared and _one_in(draw, 3):
         example = replace(example, shared={name: draw(_SCALAR_STATES) for name in whole.shared})
         whole.shared.update(example.shared)
@@ -299,6 +300,5 @@ def examples(
             gradients.append(draw(_gradients(dtype, now, before, effective[index], manner.kinds)))
         steps.append(replace(step, gradients=tuple(gradients), offset=draw(_OFFSETS)))
         with np.errstate(all="ignore"):
-            if is_applied(nonfinite, (g for g in gradients if g is not None)):
-                whole.step(gradients, effective)
+            whole.step(gradients, effective, nonfinite)
     return replace(example, steps=tuple(steps), nonfinite=nonfinite, reuse=_one_in(draw, 2))

@@ -36,9 +36,9 @@ class Difference:
     """The first place where a run isn't what it should be.
 
     ``buffer`` is "param", the name of a state, "t", or "outcome" (then ``expected`` and ``found`` are words).
-    ``tensor`` is "" for an outcome and for a state of the whole optimizer. ``index`` is None unless the buffer
-    has elements. ``ulps`` is None where a distance has no meaning. ``count`` of ``size`` elements of this
-    buffer differ at this step.
+    ``tensor`` is "" for an outcome and for a state of the whole optimizer. ``index`` is None unless the
+    buffer has elements. ``ulps`` is None where a distance has no meaning. ``count`` of ``size`` elements of
+    this buffer differ at this step.
     """
 
     step: int

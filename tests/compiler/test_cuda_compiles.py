@@ -10,6 +10,7 @@ import pytest
 
 import generated
 from solvergen.runtime.cuda import nvrtc
+from solvergen.runtime.cuda.kernels import REDUCE_TEXT
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.ptx.text import parse
@@ -18,6 +19,7 @@ from solvergen.verify.static.arithmetic import arithmetic_findings
 from solvergen.verify.static.capabilities import capability
 from solvergen.verify.static.cuda import examine
 from solvergen.verify.static.matrix import TARGETS, settings_of
+from solvergen.verify.static.memory import space_findings
 from solvergen.verify.static.source import Source
 
 COMPILERS = nvrtc.installed()
@@ -35,14 +37,19 @@ def check(
     compiler: nvrtc.Nvrtc, name: str, options: dict[str, bool], mix: tuple[str, str], number: int
 ) -> None:
     """What every kernel is held to, and what only those here are: users' rules may need more registers."""
-    measured = examine(compiler, DEFINITIONS[name], options, *mix, capability(number))
-    where = f"{name} {options} {mix} sm_{number} {compiler}"
-    assert measured.findings == (), "\n".join([where, *map(str, measured.findings)])
-    assert measured.spills == measured.stack == measured.shared == 0, where
-    assert measured.width == 128, where
-    assert (measured.loads, measured.stores) == (measured.loads_needed, measured.stores_needed), where
-    # Enough threads fit that loads in flight cover the memory's latency (docs/cuda.md).
-    assert measured.in_flight >= 24 * 1024, f"{where}: {measured.registers} registers"
+    for measured in examine(compiler, DEFINITIONS[name], options, *mix, capability(number)):
+        where = f"{name} {options} {mix} sm_{number} {compiler} {measured.kernel}"
+        assert measured.findings == (), "\n".join([where, *map(str, measured.findings)])
+        assert measured.spills == measured.stack == 0, where
+        assert (measured.loads, measured.stores) == (measured.loads_needed, measured.stores_needed), where
+        if measured.kernel.startswith("sg_stage"):
+            continue
+        assert measured.width == 128, where
+        # Enough threads fit that loads in flight cover the memory's latency (docs/cuda.md). Passes with
+        # reductions have terms in shared memory, which on older cards leaves room for fewer.
+        enough = 8 if measured.shared else 24
+        assert measured.in_flight >= enough * 1024, f"{where}: {measured.registers} registers"
+        assert measured.shared <= 24 * 1024, where
 
 
 @pytest.mark.parametrize("name", generated.__all__)
@@ -85,6 +92,18 @@ def test_the_search_for_elements_that_are_not_finite(compiler: nvrtc.Nvrtc, dtyp
             assert any("v4" in modifiers and modifiers[-1].endswith("32") for modifiers in loads)
         # It looks at bits: comparing numbers would cost a conversion for each.
         assert not any(m in ("f16", "f32", "f64") for i in kernel.instructions for m in i.modifiers)
+
+
+@compilers
+def test_the_kernel_that_reduces(compiler: nvrtc.Nvrtc) -> None:
+    text = REDUCE_TEXT.read_text(encoding="utf-8")
+    for number in TARGETS:
+        compiled = compiler.compile(text, f"sm_{number}")
+        (resources,) = compiled.resources
+        assert resources.spill_stores == resources.spill_loads == resources.stack == 0
+        kernel = parse(compiled.ptx).kernels["sg_reduce"]
+        assert arithmetic_findings(kernel, Source(text), float64=True) == ()
+        assert tuple(space_findings(kernel, Source(text))) == ()
 
 
 def test_wrong_pairs_of_types_do_not_compile() -> None:

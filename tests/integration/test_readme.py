@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/getting-started.md"]
+PAGES = ["README.md", "docs/getting-started.md", "docs/runtime.md"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,15 @@ def test_the_torch_block_trains_the_model(place: tuple[Path, dict[str, str]]) ->
         "assert loss < 0.1 * targets.var(), loss\n"
         "for name, p in model.named_parameters():\n"
         "    assert opt.params[name].ctypes.data == p.data_ptr()\n"
+    )
+    run("python page.py", place)
+
+
+def test_the_torch_block_of_closures(place: tuple[Path, dict[str, str]]) -> None:
+    pytest.importorskip("torch")
+    (block,) = [block for block in blocks("docs/runtime.md") if "run where torch is installed" in block.marks]
+    (place[0] / "page.py").write_text(
+        f"{block.text}assert opt.step(closure) < loss\nassert opt.t == 2\nassert isinstance(loss, float)\n"
     )
     run("python page.py", place)
 

@@ -64,6 +64,13 @@ EQUIVALENT = (
         "a condition, which kernels compare with 0",
         changed=r" = 2\.0 if ",
     ),
+    Equivalent(
+        r"scalars\.py",
+        r"^\s*\w+ if .* else 0\.0,$",
+        r"0\.0",
+        r"1\.0",
+        "an entry of the row that kernels don't read under this option",
+    ),
     # Scalars that float32 holds.
     Equivalent(r"scalars\.py", r" = 1\.0 if .*\bt == 1\.0.* else 0\.0$", r"t", _SINGLE, "t is 1 or isn't"),
     *(
@@ -134,6 +141,13 @@ EQUIVALENT = (
         r"sg_head\(sg_at, sg_this\.count\)",
         r"sg_this\.count",
         r"\(sg_this\.count [-+] 1\)",
+        _SLOWER,
+    ),
+    Equivalent(
+        r"kernel\.cu",
+        r"const int sg_words = \(sg_this\.count - sg_head_count\)",
+        r"sg_this\.count",
+        r"\(sg_this\.count - 1\)",
         _SLOWER,
     ),
     Equivalent(

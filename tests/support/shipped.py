@@ -14,6 +14,10 @@ CLASSES: dict[str, Any] = {
 }
 """Name of the spec -> class."""
 
+ELEMENTWISE = {name: cls for name, cls in CLASSES.items() if not cls.definition.is_staged}
+"""Those whose update is one kernel. Kernels with barriers can't run one thread after the other, so not on the
+host."""
+
 
 def _or_skipped(backend: str) -> Any:
     reason = why_unavailable(backend)

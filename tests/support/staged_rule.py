@@ -37,8 +37,8 @@ update:
   - long = norm2(param)
   - ratio = where(weigh, long/(norm1(m) + max_abs(m)), 1)
   - present = count_nonzero(grad)
-  - trust = where(ratio > 0 and ratio < 10, ratio, trust)
-  - furthest = max(furthest, lr*max_abs(param, all))
+  - trust = where(ratio > 0, ratio, trust)
+  - furthest = 0.5*furthest + lr*max_abs(param, all)
   - tilt = mean(m) + sum(g)/(present + 1) + dot(m, param)/(long + 1)
   - param = param - lr*trust*(m + 1e-3*tilt) + 1e-4*furthest*(mean(m, all) - m)
 """

@@ -685,7 +685,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -719,7 +719,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -752,7 +752,7 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
         const double denom = sg_sqrt64(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
         // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:37
         const double rate = lr_over_one_minus_beta1_pow_t / denom;
-sg_values[2] = rate;
-sg_states[0] = exp_avg_sq_new;
+        sg_values[2] = rate;
+        sg_states[0] = exp_avg_sq_new;
     }
 }

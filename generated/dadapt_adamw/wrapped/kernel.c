@@ -757,13 +757,13 @@ __attribute__((visibility("default"))) void sg_stage_0(const struct sg_stage *st
 #if SG_OPTION_decoupled_weight_decay
         const double rate_next_times_weight_decay = rate_next * weight_decay;
 #endif
-sg_values[2] = one_minus_beta1_times_rate_next;
-sg_values[3] = one_minus_decay3_times_rate_next;
+        sg_values[2] = one_minus_beta1_times_rate_next;
+        sg_values[3] = one_minus_decay3_times_rate_next;
 #if SG_OPTION_decoupled_weight_decay
-sg_values[4] = rate_next_times_weight_decay;
+        sg_values[4] = rate_next_times_weight_decay;
 #endif
 #if SG_OPTION_use_bias_correction
-sg_values[5] = k_new;
+        sg_values[5] = k_new;
 #endif
     }
 }
@@ -797,7 +797,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -831,7 +831,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -879,10 +879,10 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
 #endif
         // d = max(d, estimate)      specs/dadapt_adamw.yaml:83
         const double d_new = sg_max64(d, estimate_next);
-if (sg_position == stage->leader) sg_shared_new[0] = d_new;
-if (sg_position == stage->leader) sg_shared_new[1] = numerator_weighted_new;
+        if (sg_position == stage->leader) sg_shared_new[0] = d_new;
+        if (sg_position == stage->leader) sg_shared_new[1] = numerator_weighted_new;
 #if SG_OPTION_use_bias_correction
-if (sg_position == stage->leader) sg_shared_new[2] = k_new;
+        if (sg_position == stage->leader) sg_shared_new[2] = k_new;
 #endif
     }
 }

@@ -903,7 +903,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -937,7 +937,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -978,12 +978,12 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
 #if SG_OPTION_bounded
         const double max_norm_new = t_equals_one != 0.0 ? p_bound * param_norm : max_norm;
 #endif
-sg_values[2] = lr_times_ratio;
+        sg_values[2] = lr_times_ratio;
 #if SG_OPTION_bounded
-sg_values[4] = max_norm_new;
+        sg_values[4] = max_norm_new;
 #endif
 #if SG_OPTION_bounded
-sg_states[0] = max_norm_new;
+        sg_states[0] = max_norm_new;
 #endif
     }
 }
@@ -1014,7 +1014,7 @@ __attribute__((visibility("default"))) void sg_stage_4(const struct sg_stage *st
         const double max_norm_new_over_new_norm_or_one = new_norm > max_norm_new ? max_norm_new / new_norm : 1.0;
 #endif
 #if SG_OPTION_bounded
-sg_values[3] = max_norm_new_over_new_norm_or_one;
+        sg_values[3] = max_norm_new_over_new_norm_or_one;
 #endif
     }
 }

@@ -470,8 +470,9 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_0(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_0<SG_LANES> sg_x;
+            sg_operands_0<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_0<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -481,6 +482,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_0<1> sg_x;
@@ -672,8 +674,9 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_1(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_1<SG_LANES> sg_x;
+            sg_operands_1<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_1<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -683,6 +686,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_1<1> sg_x;
@@ -922,8 +926,9 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
         double sg_lane_1 = 0.0;
         const int sg_words = sg_aligned_2(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_2<SG_LANES> sg_x;
+            sg_operands_2<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_2<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -932,6 +937,7 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
             sg_lane_1 = sg_taken<sg_norm2>(sg_lane_1, sg_count, sg_shared, sg_x.sg_1_0);
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_2<1> sg_x;
@@ -1194,8 +1200,9 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_3(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_3<SG_LANES> sg_x;
+            sg_operands_3<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_3<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -1205,6 +1212,7 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_3<1> sg_x;
@@ -1549,7 +1557,7 @@ sg_pass_4(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if SG_OPTION_wrap_clip_tensor
 /* ---- Stage 1: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1578,7 +1586,7 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -1587,7 +1595,7 @@ sg_values[0] = wrap_tensor_factor;
 #if SG_OPTION_wrap_clip_global
 /* ---- Stage 2: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1616,7 +1624,7 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -1624,7 +1632,7 @@ sg_values[1] = wrap_factor;
 
 /* ---- Stage 3: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1660,12 +1668,12 @@ sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double max_norm_new = t_equals_one != 0.0 ? p_bound * param_norm : max_norm;
 #endif
 
-sg_values[2] = lr_times_ratio;
+        sg_values[2] = lr_times_ratio;
 #if SG_OPTION_bounded
-sg_values[4] = max_norm_new;
+        sg_values[4] = max_norm_new;
 #endif
 #if SG_OPTION_bounded
-sg_states[0] = max_norm_new;
+        sg_states[0] = max_norm_new;
 #endif
     }
 }
@@ -1673,7 +1681,7 @@ sg_states[0] = max_norm_new;
 #if SG_OPTION_bounded
 /* ---- Stage 4: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_4(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1699,7 +1707,7 @@ sg_stage_4(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_bounded
-sg_values[3] = max_norm_new_over_new_norm_or_one;
+        sg_values[3] = max_norm_new_over_new_norm_or_one;
 #endif
     }
 }

@@ -596,10 +596,10 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 static __attribute__((noinline)) void sg_run_3(
     sg_param const *restrict sg_param_at,
     sg_grad const *restrict sg_grad_at,
-    sg_state const *restrict sg_exp_avg_at,
-    sg_state const *restrict sg_exp_avg_sq_at,
+    sg_state *restrict sg_exp_avg_at,
+    sg_state *restrict sg_exp_avg_sq_at,
 #if SG_OPTION_wrap_accumulate
-    sg_state const *restrict sg_wrap_sum_at,
+    sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
@@ -671,6 +671,10 @@ static __attribute__((noinline)) void sg_run_3(
 #elif SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new = grad;
 #endif
+        // wrap_sum = 0
+#if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+        const sg_real wrap_sum_new = (sg_real)0.0;
+#endif
         // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
@@ -740,6 +744,15 @@ static __attribute__((noinline)) void sg_run_3(
         const sg_real step_next = step + weight_decay * param_new;
 #endif
 
+#if SG_OPTION_adapt
+        sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
+#endif
+#if SG_OPTION_adapt
+        sg_state_store(sg_exp_avg_sq_at, sg_i, exp_avg_sq_new);
+#endif
+#if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+        sg_state_store(sg_wrap_sum_at, sg_i, wrap_sum_new);
+#endif
 #if SG_OPTION_adapt
         sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)param_new * (double)param_new);
 #endif
@@ -856,10 +869,12 @@ static __attribute__((noinline)) void sg_run_4(
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
+#if !SG_OPTION_adapt
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
+#endif
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
         const sg_real exp_avg_sq = sg_state_load(sg_exp_avg_sq_at, sg_i);
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real wrap_sum = sg_state_load(sg_wrap_sum_at, sg_i);
 #endif
 #if SG_OPTION_wrap_keep_average
@@ -867,63 +882,77 @@ static __attribute__((noinline)) void sg_run_4(
 #endif
 
         // grad = wrap_sum + grad
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new = wrap_sum + grad;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new = grad;
 #endif
         // wrap_sum = 0
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
         // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = grad_new;
 #endif
         // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
-#if !SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
-#else
+#elif !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_3 = grad_new_2;
 #endif
         // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
+#if !SG_OPTION_adapt
         const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
+#endif
         // grad = wrap_tensor_factor*grad
-#if SG_OPTION_wrap_clip_tensor
+#if !SG_OPTION_adapt && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_5 = grad_new_4;
 #endif
         // grad = wrap_factor*grad
-#if SG_OPTION_wrap_clip_global
+#if !SG_OPTION_adapt && SG_OPTION_wrap_clip_global
         const sg_real grad_new_6 = wrap_factor * grad_new_5;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_clip_global
         const sg_real grad_new_6 = grad_new_5;
 #endif
         // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_7 = grad_new_6;
 #endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
+#if !SG_OPTION_adapt
         const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+#endif
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
+#if !SG_OPTION_adapt
         const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+#endif
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // g = grad/excess      specs/lamb.yaml:68
-#if SG_OPTION_clip_grad_norm
+#if SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad_new_9 / excess;
-#else
+#elif !SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad_new_9;
 #endif
         // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/lamb.yaml:69
+#if !SG_OPTION_adapt
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g_next;
+#else
+        const sg_real exp_avg_new = exp_avg;
+#endif
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/lamb.yaml:70
+#if !SG_OPTION_adapt
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (g_next * g_next);
+#else
+        const sg_real exp_avg_sq_new = exp_avg_sq;
+#endif
         // step = exp_avg/correction1/(sqrt(exp_avg_sq)/sqrt(correction2) + eps)      specs/lamb.yaml:73
         const sg_real step = exp_avg_new / correction1 / (sg_sqrt(exp_avg_sq_new) / sqrt_correction2 + eps);
         // step = step + weight_decay*param      specs/lamb.yaml:74
@@ -946,9 +975,13 @@ static __attribute__((noinline)) void sg_run_4(
 #endif
 
         sg_param_store(sg_param_at, sg_i, param_new_4);
+#if !SG_OPTION_adapt
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
+#endif
+#if !SG_OPTION_adapt
         sg_state_store(sg_exp_avg_sq_at, sg_i, exp_avg_sq_new);
-#if SG_OPTION_wrap_accumulate
+#endif
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         sg_state_store(sg_wrap_sum_at, sg_i, wrap_sum_new);
 #endif
 #if SG_OPTION_wrap_keep_average
@@ -1007,7 +1040,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -1041,7 +1074,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -1075,7 +1108,7 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
         const double excess = max_grad_norm_above_zero != 0.0 ? sg_max64(norm2_grad_new_9_all / max_grad_norm, 1.0) : 1.0;
 #endif
 #if SG_OPTION_clip_grad_norm
-sg_values[2] = excess;
+        sg_values[2] = excess;
 #endif
     }
 }
@@ -1114,7 +1147,7 @@ __attribute__((visibility("default"))) void sg_stage_4(const struct sg_stage *st
         const double ratio_next = ratio;
 #endif
 #if SG_OPTION_adapt
-sg_values[3] = ratio_next;
+        sg_values[3] = ratio_next;
 #endif
     }
 }

@@ -474,8 +474,9 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_0(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_0<SG_LANES> sg_x;
+            sg_operands_0<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_0<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -485,6 +486,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_0<1> sg_x;
@@ -676,8 +678,9 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_1(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_1<SG_LANES> sg_x;
+            sg_operands_1<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_1<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -687,6 +690,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_1<1> sg_x;
@@ -939,8 +943,9 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_2(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_2<SG_LANES> sg_x;
+            sg_operands_2<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_2<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -950,6 +955,7 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_2<1> sg_x;
@@ -1131,6 +1137,10 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #elif SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new = grad;
 #endif
+        // wrap_sum = 0
+#if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+        const sg_real wrap_sum_new = (sg_real)0.0;
+#endif
         // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
@@ -1206,7 +1216,25 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #if SG_OPTION_adapt
         sg_x.sg_1_0[sg_k] = step_next;
 #endif
+#if SG_OPTION_adapt
+        sg_lanes_exp_avg[sg_k] = exp_avg_new;
+#endif
+#if SG_OPTION_adapt
+        sg_lanes_exp_avg_sq[sg_k] = exp_avg_sq_new;
+#endif
+#if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+        sg_lanes_wrap_sum[sg_k] = wrap_sum_new;
+#endif
     }
+#if SG_OPTION_adapt
+    sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
+#endif
+#if SG_OPTION_adapt
+    sg_store(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
+#endif
+#if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+    sg_store(sg_at.sg_wrap_sum_at + sg_first, sg_lanes_wrap_sum);
+#endif
 }
 
 /* Whether every buffer of the chunk begins at a 128-bit word. */
@@ -1295,8 +1323,9 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_1 = 0.0;
 #endif
         const int sg_words = sg_aligned_3(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_3<SG_LANES> sg_x;
+            sg_operands_3<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_3<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -1309,6 +1338,7 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_3<1> sg_x;
@@ -1487,10 +1517,12 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
     sg_real sg_lanes_wrap_average[sg_n];
 #endif
     sg_load(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if !SG_OPTION_adapt
     sg_load(sg_at.sg_grad_at + sg_first, sg_lanes_grad);
+#endif
     sg_load(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
     sg_load(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
     sg_load(sg_at.sg_wrap_sum_at + sg_first, sg_lanes_wrap_sum);
 #endif
 #if SG_OPTION_wrap_keep_average
@@ -1499,10 +1531,12 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #pragma unroll
     for (int sg_k = 0; sg_k < sg_n; ++sg_k) {
         const sg_real param = sg_lanes_param[sg_k];
+#if !SG_OPTION_adapt
         const sg_real grad = sg_lanes_grad[sg_k];
+#endif
         const sg_real exp_avg = sg_lanes_exp_avg[sg_k];
         const sg_real exp_avg_sq = sg_lanes_exp_avg_sq[sg_k];
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real wrap_sum = sg_lanes_wrap_sum[sg_k];
 #endif
 #if SG_OPTION_wrap_keep_average
@@ -1510,63 +1544,77 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #endif
 
         // grad = wrap_sum + grad
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new = wrap_sum + grad;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new = grad;
 #endif
         // wrap_sum = 0
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
         // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = grad_new;
 #endif
         // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
-#if !SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
-#else
+#elif !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_3 = grad_new_2;
 #endif
         // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
+#if !SG_OPTION_adapt
         const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
+#endif
         // grad = wrap_tensor_factor*grad
-#if SG_OPTION_wrap_clip_tensor
+#if !SG_OPTION_adapt && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_5 = grad_new_4;
 #endif
         // grad = wrap_factor*grad
-#if SG_OPTION_wrap_clip_global
+#if !SG_OPTION_adapt && SG_OPTION_wrap_clip_global
         const sg_real grad_new_6 = wrap_factor * grad_new_5;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_clip_global
         const sg_real grad_new_6 = grad_new_5;
 #endif
         // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
-#if SG_OPTION_wrap_accumulate
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
-#else
+#elif !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_7 = grad_new_6;
 #endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
+#if !SG_OPTION_adapt
         const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+#endif
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
+#if !SG_OPTION_adapt
         const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+#endif
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // g = grad/excess      specs/lamb.yaml:68
-#if SG_OPTION_clip_grad_norm
+#if SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad_new_9 / excess;
-#else
+#elif !SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
         const sg_real g_next = grad_new_9;
 #endif
         // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/lamb.yaml:69
+#if !SG_OPTION_adapt
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * g_next;
+#else
+        const sg_real exp_avg_new = exp_avg;
+#endif
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*g**2      specs/lamb.yaml:70
+#if !SG_OPTION_adapt
         const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (g_next * g_next);
+#else
+        const sg_real exp_avg_sq_new = exp_avg_sq;
+#endif
         // step = exp_avg/correction1/(sqrt(exp_avg_sq)/sqrt(correction2) + eps)      specs/lamb.yaml:73
         const sg_real step = exp_avg_new / correction1 / (sg_sqrt(exp_avg_sq_new) / sqrt_correction2 + eps);
         // step = step + weight_decay*param      specs/lamb.yaml:74
@@ -1589,9 +1637,13 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #endif
 
         sg_lanes_param[sg_k] = param_new_4;
+#if !SG_OPTION_adapt
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
+#endif
+#if !SG_OPTION_adapt
         sg_lanes_exp_avg_sq[sg_k] = exp_avg_sq_new;
-#if SG_OPTION_wrap_accumulate
+#endif
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         sg_lanes_wrap_sum[sg_k] = wrap_sum_new;
 #endif
 #if SG_OPTION_wrap_keep_average
@@ -1599,9 +1651,13 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #endif
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if !SG_OPTION_adapt
     sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
+#endif
+#if !SG_OPTION_adapt
     sg_store(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
-#if SG_OPTION_wrap_accumulate
+#endif
+#if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
     sg_store(sg_at.sg_wrap_sum_at + sg_first, sg_lanes_wrap_sum);
 #endif
 #if SG_OPTION_wrap_keep_average
@@ -1731,7 +1787,7 @@ sg_pass_4(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if SG_OPTION_wrap_clip_tensor
 /* ---- Stage 1: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1760,7 +1816,7 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -1769,7 +1825,7 @@ sg_values[0] = wrap_tensor_factor;
 #if SG_OPTION_wrap_clip_global
 /* ---- Stage 2: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1798,7 +1854,7 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -1807,7 +1863,7 @@ sg_values[1] = wrap_factor;
 #if SG_OPTION_clip_grad_norm
 /* ---- Stage 3: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1836,7 +1892,7 @@ sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_clip_grad_norm
-sg_values[2] = excess;
+        sg_values[2] = excess;
 #endif
     }
 }
@@ -1845,7 +1901,7 @@ sg_values[2] = excess;
 #if SG_OPTION_adapt
 /* ---- Stage 4: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_4(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1879,7 +1935,7 @@ sg_stage_4(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_adapt
-sg_values[3] = ratio_next;
+        sg_values[3] = ratio_next;
 #endif
     }
 }

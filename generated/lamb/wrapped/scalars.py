@@ -138,10 +138,11 @@ def buffers_read(
     if adapt and wrap_accumulate:
         names.append("wrap_sum")
     names.append("param")
-    names.append("grad")
+    if not adapt:
+        names.append("grad")
     names.append("exp_avg")
     names.append("exp_avg_sq")
-    if wrap_accumulate:
+    if not adapt and wrap_accumulate:
         names.append("wrap_sum")
     if wrap_keep_average:
         names.append("wrap_average")
@@ -161,10 +162,16 @@ def buffers_written(
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
     names: list[str] = []
+    if adapt:
+        names.append("exp_avg")
+        names.append("exp_avg_sq")
+    if adapt and wrap_accumulate:
+        names.append("wrap_sum")
     names.append("param")
-    names.append("exp_avg")
-    names.append("exp_avg_sq")
-    if wrap_accumulate:
+    if not adapt:
+        names.append("exp_avg")
+        names.append("exp_avg_sq")
+    if not adapt and wrap_accumulate:
         names.append("wrap_sum")
     if wrap_keep_average:
         names.append("wrap_average")

@@ -805,7 +805,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -839,7 +839,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -877,8 +877,8 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
         const double grad_sum_sq_new = grad_sum_sq + dot_g_g;
         // rate = lr*max_distance/sqrt(grad_sum_sq + eps)      specs/ldog.yaml:43
         const double rate = lr * max_distance_new / sg_sqrt64(grad_sum_sq_new + eps);
-sg_values[2] = rate;
-sg_states[0] = max_distance_new;
-sg_states[1] = grad_sum_sq_new;
+        sg_values[2] = rate;
+        sg_states[0] = max_distance_new;
+        sg_states[1] = grad_sum_sq_new;
     }
 }

@@ -802,7 +802,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -836,7 +836,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -858,6 +858,6 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
         (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
         const double norm2_corrected = sg_sqrt64(sg_totals[2]);
         const double max_norm2_corrected_one = sg_max64(norm2_corrected, 1.0);
-sg_values[2] = max_norm2_corrected_one;
+        sg_values[2] = max_norm2_corrected_one;
     }
 }

@@ -775,7 +775,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -809,7 +809,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -852,10 +852,10 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
         const double max_exp_avg_sq_or_exp_avg_sq = exp_avg_sq_new;
 #endif
         const double denom = sg_sqrt64(max_exp_avg_sq_or_exp_avg_sq) + eps;
-sg_values[2] = denom;
-sg_states[0] = exp_avg_sq_new;
+        sg_values[2] = denom;
+        sg_states[0] = exp_avg_sq_new;
 #if SG_OPTION_amsgrad
-sg_states[1] = max_exp_avg_sq_new;
+        sg_states[1] = max_exp_avg_sq_new;
 #endif
     }
 }

@@ -925,16 +925,16 @@ __attribute__((visibility("default"))) void sg_stage_0(const struct sg_stage *st
 #if SG_OPTION_decoupled_weight_decay
         const double rate_next_times_weight_decay = rate_next * weight_decay;
 #endif
-sg_values[2] = one_minus_beta1_times_d;
-sg_values[3] = one_minus_beta2_times_d_squared;
-sg_values[4] = d_over_d0_times_d_or_rate;
-sg_values[5] = rate_next;
+        sg_values[2] = one_minus_beta1_times_d;
+        sg_values[3] = one_minus_beta2_times_d_squared;
+        sg_values[4] = d_over_d0_times_d_or_rate;
+        sg_values[5] = rate_next;
 #if SG_OPTION_decoupled_weight_decay
-sg_values[7] = rate_next_times_weight_decay;
+        sg_values[7] = rate_next_times_weight_decay;
 #endif
-sg_values[8] = d_over_d0;
+        sg_values[8] = d_over_d0;
 #if SG_OPTION_use_bias_correction
-sg_values[9] = k_new;
+        sg_values[9] = k_new;
 #endif
     }
 }
@@ -968,7 +968,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -1002,7 +1002,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -1069,14 +1069,14 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
         const double d_new_2 = d_new;
 #endif
         const double d_new_2_times_eps = d_new_2 * eps;
-sg_values[6] = d_new_2_times_eps;
-if (sg_position == stage->leader) sg_shared_new[0] = d_new_2;
-if (sg_position == stage->leader) sg_shared_new[1] = d_numerator_new;
+        sg_values[6] = d_new_2_times_eps;
+        if (sg_position == stage->leader) sg_shared_new[0] = d_new_2;
+        if (sg_position == stage->leader) sg_shared_new[1] = d_numerator_new;
 #if SG_OPTION_limit_growth
-if (sg_position == stage->leader) sg_shared_new[2] = d_max_new;
+        if (sg_position == stage->leader) sg_shared_new[2] = d_max_new;
 #endif
 #if SG_OPTION_use_bias_correction
-if (sg_position == stage->leader) sg_shared_new[3] = k_new;
+        if (sg_position == stage->leader) sg_shared_new[3] = k_new;
 #endif
     }
 }

@@ -554,8 +554,9 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_0(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_0<SG_LANES> sg_x;
+            sg_operands_0<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_0<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -565,6 +566,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_0<1> sg_x;
@@ -756,8 +758,9 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
 #endif
         const int sg_words = sg_aligned_1(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_1<SG_LANES> sg_x;
+            sg_operands_1<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_1<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -767,6 +770,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_1<1> sg_x;
@@ -1041,8 +1045,9 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         double sg_lane_0 = 0.0;
         double sg_lane_1 = 0.0;
         const int sg_words = sg_aligned_2(sg_at) ? sg_this.count / SG_LANES : 0;
+#pragma unroll 1
         for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_2<SG_LANES> sg_x;
+            sg_operands_2<SG_LANES> sg_x = {};
             if (sg_b + sg_thread < sg_words) {
                 sg_update_2<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
             }
@@ -1051,6 +1056,7 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
             sg_lane_1 = sg_taken<sg_norm1>(sg_lane_1, sg_count, sg_shared, sg_x.sg_1_0);
         }
         const int sg_behind = sg_words * SG_LANES;
+#pragma unroll 1
         for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
              sg_s += SG_THREADS) {
             sg_operands_2<1> sg_x;
@@ -1432,7 +1438,7 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 
 /* ---- Stage 0: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_0(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1489,16 +1495,16 @@ sg_stage_0(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double rate_next_times_weight_decay = rate_next * weight_decay;
 #endif
 
-sg_values[2] = one_minus_beta1_times_d;
-sg_values[3] = one_minus_beta2_times_d_squared;
-sg_values[4] = d_over_d0_times_d_or_rate;
-sg_values[5] = rate_next;
+        sg_values[2] = one_minus_beta1_times_d;
+        sg_values[3] = one_minus_beta2_times_d_squared;
+        sg_values[4] = d_over_d0_times_d_or_rate;
+        sg_values[5] = rate_next;
 #if SG_OPTION_decoupled_weight_decay
-sg_values[7] = rate_next_times_weight_decay;
+        sg_values[7] = rate_next_times_weight_decay;
 #endif
-sg_values[8] = d_over_d0;
+        sg_values[8] = d_over_d0;
 #if SG_OPTION_use_bias_correction
-sg_values[9] = k_new;
+        sg_values[9] = k_new;
 #endif
     }
 }
@@ -1506,7 +1512,7 @@ sg_values[9] = k_new;
 #if SG_OPTION_wrap_clip_tensor
 /* ---- Stage 1: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1535,7 +1541,7 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -1544,7 +1550,7 @@ sg_values[0] = wrap_tensor_factor;
 #if SG_OPTION_wrap_clip_global
 /* ---- Stage 2: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1573,7 +1579,7 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -1581,7 +1587,7 @@ sg_values[1] = wrap_factor;
 
 /* ---- Stage 3: scalars of each tensor, in float64. ---- */
 
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
@@ -1643,14 +1649,14 @@ sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
         const double d_new_2_times_eps = d_new_2 * eps;
 
-sg_values[6] = d_new_2_times_eps;
-if (sg_position == sg_leader) sg_shared_new[0] = d_new_2;
-if (sg_position == sg_leader) sg_shared_new[1] = d_numerator_new;
+        sg_values[6] = d_new_2_times_eps;
+        if (sg_position == sg_leader) sg_shared_new[0] = d_new_2;
+        if (sg_position == sg_leader) sg_shared_new[1] = d_numerator_new;
 #if SG_OPTION_limit_growth
-if (sg_position == sg_leader) sg_shared_new[2] = d_max_new;
+        if (sg_position == sg_leader) sg_shared_new[2] = d_max_new;
 #endif
 #if SG_OPTION_use_bias_correction
-if (sg_position == sg_leader) sg_shared_new[3] = k_new;
+        if (sg_position == sg_leader) sg_shared_new[3] = k_new;
 #endif
     }
 }

@@ -716,7 +716,7 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         const double wrap_tensor_factor = sg_min64(1.0, wrap_max_tensor_norm / (norm2_grad_new_4 + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_tensor
-sg_values[0] = wrap_tensor_factor;
+        sg_values[0] = wrap_tensor_factor;
 #endif
     }
 }
@@ -750,7 +750,7 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
 #endif
 #if SG_OPTION_wrap_clip_global
-sg_values[1] = wrap_factor;
+        sg_values[1] = wrap_factor;
 #endif
     }
 }
@@ -777,6 +777,6 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
         const double ratio = sg_sqrt64(mean);
         // rate = lr/max(ratio/clip_threshold, 1)      specs/stable_adamw.yaml:50
         const double rate = lr / sg_max64(ratio / clip_threshold, 1.0);
-sg_values[2] = rate;
+        sg_values[2] = rate;
     }
 }

@@ -1,8 +1,8 @@
-"""One step of a whole optimizer, statement by statement: each tensor, element by element, and what they share.
+"""One step of a whole optimizer, statement by statement: each tensor by its elements, and what they share.
 
-A reduction is evaluated where it stands, before its equation, in the order of docs/language.md and by bounds
-of its own: adding is monotone, so the sum of the lower ends, in that order and rounded as it is, lies below the
-sum, and that of the upper ends above. Where terms are known to the bit, the total is.
+A reduction is evaluated where it stands, before its equation, in the order of docs/language.md and by
+bounds of its own: adding is monotone, so the sum of the lower ends, in that order and rounded as it is, lies
+below the sum, and that of the upper ends above. Where terms are known to the bit, the total is.
 """
 
 from __future__ import annotations

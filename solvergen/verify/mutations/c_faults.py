@@ -10,8 +10,10 @@ from solvergen.verify.mutations.c_expressions import Edit
 from solvergen.verify.mutations.c_tokens import Tokens
 from solvergen.verify.mutations.mutant import Mutant, at
 
-_BODY = ("sg_run", "sg_update")
-_KERNEL = ("sg_kernel", "sg_head")
+_BODY = re.compile(r"sg_(?:run|update)(?:_\d+)?")
+_STAGE = re.compile(r"sg_stage_\d+")
+_KERNEL = re.compile(r"sg_(?:kernel|head|(?:pass|head|aligned)_\d+)")
+_REDUCING = ("sg_taken", "sg_halve", "sg_term", "sg_next", "sg_larger", "sg_first_row")
 _VECTORS = ("sg_load", "sg_store")
 _CONVERSIONS = ("sg_to_bf16", "sg_from_bf16", "sg_to_f16", "sg_from_f16", "sg_widen", "sg_narrow")
 # They say how bits and pointers are named in C and in CUDA, and compute nothing.
@@ -31,7 +33,7 @@ _IN_UPDATE = (expressions.grouping, expressions.contraction, expressions.flush, 
 _LOAD = re.compile(r"= (sg_\w+_load\(.*\)|sg_lanes_\w+\[sg_k\]);")
 _STORE = re.compile(r"(sg_\w+_store|sg_store)\(.*\);|sg_lanes_\w+\[sg_k\] = \w+;")
 _ROW = re.compile(r"= (sg_row(?:\[\d+\]|\.\w+));")
-_VALUE = re.compile(r"const (?:sg_real|int) (\w+) = (.*);$")
+_VALUE = re.compile(r"const (?:sg_real|int|double) (\w+) = (.*);$")
 _CHANGED = re.compile(r"(\w+?)_(?:new|next)(?:_\d+)?$")
 
 _RULES: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
@@ -52,6 +54,38 @@ _RULES: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
     ("lanes", r"\b(words?)\.w\b", r"\1.z"),
     ("lanes", r"(make_\w+)\(([^,()]*), ([^,()]*)", r"\1(\3, \2"),
     ("lanes", r"(?<=\], )(low|high)(?=\);)", lambda m: "high" if m.group(1) == "low" else "low"),
+    ("reduction", r", sg_lane = 0\)", ")"),
+    ("reduction", r"\+ sg_lane\b(?=,)", ""),
+    ("reduction", r"(?m)^ *SG_HALVE\(lanes, operation, (?:128|16|2)\); *\\\n", ""),
+    ("reduction", r"operation\(lanes\[0\], lanes\[1\]\)", "lanes[0]"),
+    ("reduction", r"(sg_lanes_\d+\[sg_i\]) = \1 \+ (\(.*\));", r"\1 = sg_larger(\1, \2);"),
+    ("reduction", r"(sg_lanes_\d+\[sg_i\]) = \1 \+ (\(.*\));", r"\1 = sg_i == 0 ? \1 : \1 + \2;"),
+    ("reduction", r"(sg_lanes_\d+\[sg_i\]) = sg_larger\(\1, (.*)\);", r"\1 = \1 + (\2);"),
+    ("reduction", r"(sg_lanes_\d+)\[sg_i\](?= = )", r"\1[sg_i ^ 1]"),
+    ("reduction", r"sg_total_sum(?=\(sg_lanes)", "sg_total_larger"),
+    ("reduction", r"sg_total_larger(?=\(sg_lanes)", "sg_total_sum"),
+    ("reduction", r"sg_partials\[[^\]]*\] = sg_[^;]*;", ";"),
+    ("reduction", r"\bsg_lanes\[sg_i\] = 0\.0;", ";"),
+    ("reduction", r"sg_sqrt64\((sg_(?:totals|over_all)\[\d+\])\)", r"(\1)"),
+    ("reduction", r"(sg_(?:totals|over_all)\[\d+\]) / sg_(?:total_)?size\b", r"\1"),
+    ("reduction", r"(sg_(?:totals|over_all)\[\d+\])(?= / sg_(?:total_)?size\b)", r"(double)(float)\1"),
+    ("reduction", r"sg_i % SG_LANES \* SG_ROW \+ sg_i / SG_LANES", "sg_i / SG_LANES + sg_i % SG_LANES"),
+    ("reduction", r"\(sg_thread - sg_behind\) & ", "sg_thread & "),
+    ("reduction", r"sg_half > 0;", "sg_half > 1;"),
+    ("reduction", r"sg_half = SG_THREADS / 2;", "sg_half = SG_THREADS / 4;"),
+    ("reduction", r"sg_halve<sg_max_abs>", "sg_halve<sg_sum>"),
+    ("reduction", r"sg_halve<sg_(?!max_abs)\w+>", "sg_halve<sg_max_abs>"),
+    ("reduction", r"sg_taken<sg_(?:sum|mean|norm2)>", "sg_taken<sg_norm1>"),
+    ("reduction", r"sg_taken<sg_(?:norm1|max_abs|count_nonzero)>", "sg_taken<sg_sum>"),
+    ("reduction", r"\bsg_(?:sum|mean|norm2)::sg_term\b", "sg_norm1::sg_term"),
+    ("reduction", r"\bsg_(?:norm1|max_abs|count_nonzero)::sg_term\b", "sg_sum::sg_term"),
+    ("reduction", r"\bsg_max_abs::sg_next\b", "sg_sum::sg_next"),
+    ("reduction", r"\bsg_(?!max_abs)\w+::sg_next\b", "sg_max_abs::sg_next"),
+    ("stage", r"if \(sg_position == (?:stage->leader|sg_leader)\) ", ""),
+    ("stage", r"sg_position == (?=stage->leader|sg_leader)", "sg_position != "),
+    ("stage", r"sg_(?:values|states|shared_new)\[\d+\] = \w+;", ";"),
+    ("float32 scalar", r"(sg_(?:values|states|shared_new)\[\d+\]) = (\w+);", r"\1 = (double)(float)\2;"),
+    ("barriers", r"__syncthreads\(\);", ";"),
     ("option", r"(?m)^#if (SG_OPTION_\w+)$", r"#if !\1"),
 )
 
@@ -75,9 +109,11 @@ def _by_token(tokens: Tokens, file: str) -> Iterator[Mutant]:
         if not function.startswith("sg_") or function in _LEFT_ALONE:
             continue
         sources: tuple[Source, ...] = _ANYWHERE
-        if function in _BODY:
+        if _BODY.fullmatch(function):
             sources += _IN_UPDATE
-        if function not in (*_KERNEL, *_VECTORS, *_CONVERSIONS):
+        if _STAGE.fullmatch(function):
+            sources += (expressions.grouping,)
+        if not _KERNEL.fullmatch(function) and function not in (*_VECTORS, *_CONVERSIONS):
             sources += (expressions.calls,)
         edits: list[Edit] = [edit for source in sources for edit in source(tokens, i)]
         line = _line(tokens.text, token.start)
@@ -95,13 +131,18 @@ def _kind(kind: str, function: str, line: str) -> str:
         return "lanes"
     if function in _CONVERSIONS:
         return "conversion"
-    if function in _KERNEL:
+    if function in _REDUCING or "sg_partials" in line:
+        return "reduction"
+    if _KERNEL.fullmatch(function):
         if re.search(r"buffers\[|sg_buffers, \d", line):
             return "chunks" if kind != "constant" else "buffer"
         if "sg_values[" in line:
             return "row"
         return "chunks" if re.search(r"chunks?\b|tensor|start", line) else "bounds"
-    if function not in _BODY:
+    if _STAGE.fullmatch(function):
+        # Which tensors there are, and where what they have lies: the rest is the rule's own.
+        return "stage" if "sg_i" in line or "sg_position" in line or "sg_shared" in line else kind
+    if not _BODY.fullmatch(function):
         return "functions"
     if line.lstrip().startswith("for (") or "sg_first" in line:
         return "bounds"
@@ -109,13 +150,23 @@ def _kind(kind: str, function: str, line: str) -> str:
 
 
 def _by_line(tokens: Tokens, file: str) -> Iterator[Mutant]:
-    """Faults of the lines of the update: values, loads, stores, buffers, scalars."""
+    """Faults of the lines of each update and stage: values, loads, stores, buffers, scalars."""
     text = tokens.text
-    body = [token for token in tokens if token.function in _BODY]
-    start, end = text.rfind("\n", 0, body[0].start) + 1, body[-1].end
+    places: dict[str, list[int]] = {}
+    for token in tokens:
+        if _BODY.fullmatch(token.function) or _STAGE.fullmatch(token.function):
+            places.setdefault(token.function, []).extend((token.start, token.end))
+    for function, found in places.items():
+        start = text.rfind("\n", 0, min(found)) + 1
+        # Names of pointers stand before the body of a C function.
+        before = text.rfind(function, 0, start)
+        yield from _in_body(text, file, before, start, max(found))
+
+
+def _in_body(text: str, file: str, before: int, start: int, end: int) -> Iterator[Mutant]:
     names = _declared(text[start:end])
     always = [name for name in names if not names[name]]
-    pointers = list(dict.fromkeys(re.findall(r"\bsg_(?!lanes_)\w+_at\b", text[:end])))
+    pointers = list(dict.fromkeys(re.findall(r"\bsg_(?!lanes_)\w+_at\b", text[before:end])))
     lanes = list(dict.fromkeys(re.findall(r"\bsg_lanes_\w+\b", text[start:end])))
     position = start
     for line in text[start:end].splitlines(keepends=True):
@@ -167,7 +218,7 @@ def _declared(body: str) -> dict[str, bool]:
     depth = 0
     for line in body.splitlines():
         depth += line.startswith("#if") - line.startswith("#endif")
-        match = re.search(r"const (?:sg_real|int) (\w+) =", line)
+        match = re.search(r"const (?:sg_real|int|double) (\w+) =", line)
         if match is not None and not match.group(1).startswith("sg_"):
             names[match.group(1)] = depth > 0
     return names

@@ -54,7 +54,9 @@ TYPES = frozenset(
     )
 )
 _WORDS = frozenset(("return", "else", "if", "for", "while", "constexpr", "typedef", "sizeof"))
-_TEMPLATES = frozenset(("template", "sg_global", "sg_update", "reinterpret_cast", "const_cast"))
+_TEMPLATES = re.compile(
+    r"template|reinterpret_cast|const_cast|sg_global|sg_taken|sg_halve|sg_(?:update|operands)(?:_\d+)?"
+)
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _ENDS = frozenset((",", ";", "=", "?", ":", "return", "+=", "-=", "|="))
 
@@ -156,13 +158,13 @@ class Tokens(Sequence[Token]):
             elif open_ and token.text == _PAIRS.get(self._tokens[open_[-1]].text):
                 first = open_.pop()
                 partner[first], partner[i] = i, first
-            elif token.text == "<" and i and self._tokens[i - 1].text in _TEMPLATES:
+            elif token.text == "<" and i and _TEMPLATES.fullmatch(self._tokens[i - 1].text):
                 closing = next(k for k in range(i, len(self._tokens)) if self._tokens[k].text == ">")
                 self._angles |= {i, closing}
         return partner
 
 
-_DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w+)([^\n]*)")
+_DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w+)((?:\\\n|[^\n])*)")
 
 
 def _placed(text: str) -> list[Token]:

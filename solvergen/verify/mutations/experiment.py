@@ -29,6 +29,7 @@ from solvergen.verify.mutations.isolation import Beat, each_isolated
 from solvergen.verify.mutations.mutant import Mutant
 from solvergen.verify.mutations.outcome import Outcome
 from solvergen.verify.mutations.subject import Run, Subject, Variant
+from solvergen.verify.mutations.tables import TableFault
 from solvergen.verify.mutations.targets import Target
 from solvergen.verify.running import run
 from solvergen.verify.trace import first_difference
@@ -54,11 +55,25 @@ class Experiment:
             for i, fault in enumerate(self.target.flags)
         ]
         tables = [
-            Mutant("tables", "tables", i, fault.table, fault.what, 0, fault.table, 0)
-            for i, fault in enumerate(self.target.tables)
+            Mutant(
+                "tables",
+                "order" if fault.table == "order" else "tables",
+                i,
+                fault.table,
+                fault.what,
+                0,
+                fault.table,
+                0,
+            )
+            for i, fault in enumerate(self.tables)
         ]
         kernel = faults_in_kernel(self._kernel, self.target.file)
         return (*kernel, *faults_in_scalars(self.subject.text(HOST)), *flags, *tables)
+
+    @cached_property
+    def tables(self) -> tuple[TableFault, ...]:
+        """The faults of what the runtime hands over."""
+        return self.target.tables_of(self.subject.optimizer.definition)
 
     @cached_property
     def _kernel(self) -> str:
@@ -151,7 +166,7 @@ class _Trial:
                 fault = self._target.flags[mutant.start]
                 fault.apply(fault.before, fault.after)
             elif mutant.file == "tables":
-                self._target.tables[mutant.start].apply(self._table_changed)
+                self._experiment.tables[mutant.start].apply(self._table_changed)
             else:
                 Path(folder, self._target.file).write_text(self._text, encoding="utf-8")
                 optimizer = _with(optimizer, folder=folder)

@@ -55,7 +55,7 @@ class _Finder:
                 yield from self._statement(inner)
         elif isinstance(statement, ast.Assign):
             target = statement.targets[0]
-            if isinstance(target, ast.Name) and target.id == "row":
+            if isinstance(target, ast.Name) and target.id in ("row", "wide"):
                 yield from self._row(statement.value)
                 return
             yield from self._value(statement.value)
@@ -68,7 +68,7 @@ class _Finder:
                 self._known.append(target.id)
 
     def _row(self, row: ast.expr) -> Iterator[Mutant]:
-        """The row of the table: entries exchanged, and each by itself."""
+        """A row of a table: entries exchanged, and each by itself."""
         assert isinstance(row, ast.Tuple)
         for one, other in zip(row.elts, row.elts[1:], strict=False):
             start, end = self._start(one), self._end(other)

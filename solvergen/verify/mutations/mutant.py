@@ -25,10 +25,14 @@ KINDS = (
     "bounds",  # of loops, heads and tails
     "chunks",  # of the runs of elements that tensors are cut into
     "lanes",  # of vectors: order, number, position
+    "reduction",  # a lane, the halving, a term, a partial total, how they are combined, the root, the mean
+    "stage",  # who speaks for the optimizer, what stages leave to passes
+    "barriers",  # threads that don't wait for one another
     "conversion",  # to and from bfloat16 and float16
     "functions",  # exp, log, max and the like
     "flags",  # what the kernel is compiled with
     "tables",  # chunks, pointers and rows as the runtime hands them to the kernel
+    "order",  # of stages and passes
 )
 """The kinds of faults, in the order in which they are reported."""
 

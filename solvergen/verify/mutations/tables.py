@@ -18,7 +18,8 @@ Tell = Callable[[], None]
 
 @dataclass(frozen=True)
 class TableFault:
-    """``table``: chunks, pointers, rows or scalars. ``what`` is wrong. ``apply`` makes it so here."""
+    """``table``: chunks, pointers, rows, scalars or another word for what is handed over; "order" if it is
+    not what but when. ``what`` is wrong. ``apply`` makes it so here."""
 
     table: str
     what: str
@@ -44,6 +45,14 @@ def _overlapping(chunks: HostArray) -> HostArray:
     later = chunks["start"] > 0
     _on(chunks["start"], -1, later)
     _on(chunks["count"], 1, later)
+    return chunks
+
+
+def _boundaries(chunks: HostArray) -> HostArray:
+    later = np.flatnonzero(chunks["start"] > 0)
+    _on(chunks["start"], -1, chunks["start"] > 0)
+    chunks["count"][later] += 1
+    chunks["count"][later - 1] -= 1
     return chunks
 
 
@@ -79,6 +88,9 @@ _CHUNKS: tuple[tuple[str, Change], ...] = (
     ("one is missing", lambda chunks: chunks[:-1]),
     ("one is there twice", _twice),
 )
+_BOUNDARIES = ("each begins one element early", _boundaries)
+"""The same elements in other chunks, which only totals show."""
+
 _POINTERS: tuple[tuple[str, Change], ...] = (
     ("gradients of other tensors", _gradients_of_others),
     ("states exchanged", _states_exchanged),
@@ -96,9 +108,10 @@ _SCALARS: tuple[tuple[str, Change], ...] = (
 
 
 def _cpu_chunks(change: Change) -> None:
-    from solvergen.runtime.backends import cpu
+    from solvergen.runtime.backends import cpu, cpu_staged
 
     put_around(cpu, "chunk_table", change)
+    put_around(cpu_staged, "chunk_table", change)
 
 
 def _cpu_launch(what: str, change: Change) -> None:
@@ -119,9 +132,10 @@ def _cpu_launch(what: str, change: Change) -> None:
 
 
 def _cuda_chunks(change: Change) -> None:
-    from solvergen.runtime.cuda import launch
+    from solvergen.runtime.cuda import launch, staged
 
     put_around(launch, "chunks_of", change)
+    put_around(staged, "chunk_table", change)
 
 
 def _cuda_launch(what: str, change: Change) -> None:
@@ -142,7 +156,9 @@ def _cuda_launch(what: str, change: Change) -> None:
 
 def _faults(
     chunks: Callable[[Change], None], launch: Callable[[str, Change], None]
-) -> tuple[TableFault, ...]:
+) -> tuple[tuple[TableFault, ...], tuple[TableFault, ...]]:
+    """All of them for rules of one pass, and those of chunks for staged rules."""
+
     def fault(table: str, what: str, change: Change) -> TableFault:
         def apply(tell: Tell) -> None:
             def changed(right: HostArray) -> HostArray:
@@ -159,8 +175,11 @@ def _faults(
         return TableFault(table, what, apply)
 
     named = {"chunks": _CHUNKS, "pointers": _POINTERS, "rows": _ROWS, "scalars": _SCALARS}
-    return tuple(fault(table, what, change) for table, faults in named.items() for what, change in faults)
+    return (
+        tuple(fault(table, what, change) for table, faults in named.items() for what, change in faults),
+        tuple(fault("chunks", what, change) for what, change in (*_CHUNKS, _BOUNDARIES)),
+    )
 
 
-ON_CPU = _faults(_cpu_chunks, _cpu_launch)
-ON_CUDA = _faults(_cuda_chunks, _cuda_launch)
+ON_CPU, CHUNKS_ON_CPU = _faults(_cpu_chunks, _cpu_launch)
+ON_CUDA, CHUNKS_ON_CUDA = _faults(_cuda_chunks, _cuda_launch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.definition import Definition
 from solvergen.verify.mutations.flags import FlagFault
 from solvergen.verify.mutations.tables import TableFault
 
@@ -18,7 +19,8 @@ INSTRUCTIONS = 100_000
 class Target:
     """``file``: the text of an optimizer's folder that ``backend`` compiles. ``image``: what a text is
     compiled to under macros, the same bytes for the same code; raises what the backend would raise.
-    ``flags`` and ``tables``: the faults of what it is compiled with, and of what the runtime hands over."""
+    ``flags`` and ``tables``: the faults of what it is compiled with, and of what the runtime hands over;
+    ``staged_tables``: that of staged rules."""
 
     name: str
     file: str
@@ -26,6 +28,11 @@ class Target:
     image: Callable[[str, Mapping[str, int]], bytes]
     flags: tuple[FlagFault, ...] = ()
     tables: tuple[TableFault, ...] = ()
+    staged_tables: tuple[TableFault, ...] = ()
+
+    def tables_of(self, definition: Definition) -> tuple[TableFault, ...]:
+        """The faults of tables of a rule."""
+        return self.staged_tables if definition.is_staged else self.tables
 
 
 def cpu() -> Target:
@@ -33,7 +40,8 @@ def cpu() -> Target:
     from solvergen.runtime.backends.cpu import CpuBackend
     from solvergen.runtime.native.build import load
     from solvergen.verify.mutations.flags import NATIVE
-    from solvergen.verify.mutations.tables import ON_CPU
+    from solvergen.verify.mutations.steps import OF_STEPS
+    from solvergen.verify.mutations.tables import CHUNKS_ON_CPU, ON_CPU
 
     def image(text: str, defines: Mapping[str, int]) -> bytes:
         # The very library that the backend loads afterwards: compiled once, and kept by it.
@@ -41,7 +49,8 @@ def cpu() -> Target:
         return Path(library._name).read_bytes()
 
     CpuBackend()
-    return Target("cpu", "kernel.c", CpuBackend, image, NATIVE, ON_CPU)
+    staged = (*CHUNKS_ON_CPU, *OF_STEPS)
+    return Target("cpu", "kernel.c", CpuBackend, image, NATIVE, ON_CPU, staged)
 
 
 def ptx(capability: int = 90) -> Target:
@@ -49,7 +58,8 @@ def ptx(capability: int = 90) -> Target:
     from solvergen.runtime.backends.ptx import PtxBackend
     from solvergen.runtime.cuda import nvrtc
     from solvergen.verify.mutations.flags import PTX
-    from solvergen.verify.mutations.tables import ON_CUDA
+    from solvergen.verify.mutations.steps import OF_STEPS
+    from solvergen.verify.mutations.tables import CHUNKS_ON_CUDA, ON_CUDA
 
     compiler = nvrtc.load()
 
@@ -58,4 +68,9 @@ def ptx(capability: int = 90) -> Target:
         return compiler.compile(text, f"compute_{capability}", defines).image
 
     PtxBackend(capability)
-    return Target("ptx", "kernel.cu", lambda: PtxBackend(capability, limit=INSTRUCTIONS), image, PTX, ON_CUDA)
+
+    def backend() -> Backend:
+        return PtxBackend(capability, limit=INSTRUCTIONS)
+
+    staged = (*CHUNKS_ON_CUDA, *OF_STEPS)
+    return Target("ptx", "kernel.cu", backend, image, PTX, ON_CUDA, staged)

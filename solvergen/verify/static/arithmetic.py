@@ -42,6 +42,18 @@ def arithmetic_findings(kernel: Kernel, source: Source, *, float64: bool) -> tup
     return tuple(found)
 
 
+def stage_findings(kernel: Kernel, source: Source) -> tuple[Finding, ...]:
+    """The same of a stage: all that it computes is a scalar, so float64."""
+    found = list(arithmetic_findings(kernel, source, float64=True))
+    message = "computes in float32 where the language computes in float64"
+    found += (
+        about("float32", message, instruction, source)
+        for instruction in kernel.instructions
+        if {"f32", "f32x2"} & set(instruction.modifiers)
+    )
+    return tuple(found)
+
+
 def _wrong(instruction: Instruction) -> Iterator[tuple[str, str]]:
     modifiers = instruction.modifiers
     name = instruction.name

@@ -1,8 +1,8 @@
 """Which buffer each access of an update's kernel goes to, found by where its address comes from.
 
-The kernel takes the buffers' addresses from its table of pointers, its first parameter. What is added to such
-an address, or selected among several, still points into that buffer; what is only computed from an address
-(which part of a word it is) doesn't.
+A pass over the elements takes the buffers' addresses from its table of pointers, its first parameter. What is
+added to such an address, or selected among several, still points into that buffer; what is only computed from
+an address (which part of a word it is) doesn't.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from solvergen.runtime.ptx.module import Address, Instruction, Kernel, Register, Symbol, Vector
 
 _POINTER = 8
+_TOTALS = 7
+"""Which parameter of a pass with reductions takes the chunks' totals."""
 _KEEP = frozenset({"mov", "add", "sub", "cvta", "selp", "mad", "min", "max"})
 """Operations whose result points to where an operand does."""
 
@@ -20,8 +22,9 @@ _KEEP = frozenset({"mov", "add", "sub", "cvta", "selp", "mad", "min", "max"})
 class Access:
     """A load or store of global memory.
 
-    ``buffer``: the index of the buffer; None if it is no buffer but one of the launch's tables, -1 if that
-    can't be told. ``elements``: how many values at once, each of ``bits``.
+    ``buffer``: the index of the buffer; None if it is no buffer but one of the launch's tables (of which a
+    pass writes at most one, the totals of its chunks), -1 if that can't be told. ``elements``: how many
+    values at once, each of ``bits``.
     """
 
     index: int
@@ -40,6 +43,7 @@ class Access:
 def accesses(kernel: Kernel, buffers: int) -> tuple[Access, ...]:
     """The accesses to global memory, in the order of the text. ``buffers``: how many there are."""
     origins = _origins(kernel)
+    totals = kernel.parameters[_TOTALS].name if len(kernel.parameters) > _TOTALS else None
     found = []
     for index, instruction in enumerate(kernel.instructions):
         if instruction.opcode not in ("ld", "st") or "global" not in instruction.modifiers:
@@ -53,8 +57,9 @@ def accesses(kernel: Kernel, buffers: int) -> tuple[Access, ...]:
         elif pointed:
             (buffer,) = pointed
         else:
-            # Stores go to buffers alone; the tables are read.
-            buffer = -1 if instruction.opcode == "st" or not known else None
+            # All tables but that of the chunks' totals are only read.
+            writable = instruction.opcode != "st" or known == {totals}
+            buffer = None if known and writable else -1
         found.append(Access(index, instruction, instruction.opcode, buffer, *_width(instruction)))
     return tuple(found)
 

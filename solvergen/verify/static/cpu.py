@@ -1,10 +1,13 @@
-"""One native kernel: is its main loop vectorised, does it keep products and sums apart?"""
+"""One native kernel: are the loops of its passes vectorised, do they keep products and sums apart, does each
+pass read and write what it must and nothing twice?"""
 
 from __future__ import annotations
 
 import platform
+import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from solvergen.errors import BackendUnavailable
@@ -13,6 +16,7 @@ from solvergen.runtime.kernel_interface import update_defines
 from solvergen.runtime.native.compiler import find_compiler
 from solvergen.runtime.native.inspection import Loop, assembly, calls, fused, loops, runs
 from solvergen.runtime.native.processor import processor
+from solvergen.verify.mutations.conditions import active_lines
 from solvergen.verify.static.findings import Finding
 from solvergen.verify.static.kept import kept
 from solvergen.verify.static.source import Source
@@ -25,12 +29,17 @@ class NativeMeasured:
     """What is known of a native kernel without running it.
 
     ``packed``: floating-point instructions on whole vectors in its main loop. ``fused``: operations that
-    round a product and a sum once.
+    round a product and a sum once. ``loads`` and ``stores``: of buffers, for each element, over all passes,
+    as the text has them under these options; compilers keep what they have loaded through ``restrict``.
     """
 
     packed: int
     fused: int
     findings: tuple[Finding, ...]
+    loads: int = 0
+    stores: int = 0
+    loads_needed: int = 0
+    stores_needed: int = 0
 
 
 def why_not() -> str | None:
@@ -60,10 +69,50 @@ def examine_native(
         NativeBuildError: it refuses the kernel.
     """
     text = Path(definition.folder, "kernel.c").read_text(encoding="utf-8")
-    defines = tuple(f"{name}={value}" for name, value in update_defines(param, grad, options).items())
+    macros = update_defines(param, grad, options)
+    defines = tuple(f"{name}={value}" for name, value in macros.items())
     compiler = find_compiler()
     about = ["cpu", text, defines, compiler.identity, compiler.options, processor()]
-    return measure_native(kept(about, lambda: assembly(text, defines, lines=True)), text)
+    measured = measure_native(kept(about, lambda: assembly(text, defines, lines=True)), text)
+    needed = Counter(definition.buffers_read(**options)), Counter(definition.buffers_written(**options))
+    moved = traffic_in(text, macros)
+    findings = list(measured.findings)
+    for (places, word), least in zip(((moved[0], "read"), (moved[1], "written")), needed, strict=True):
+        for buffer in dict.fromkeys((*least, *places)):
+            found = places.get(buffer, [])
+            if len(found) > least[buffer]:
+                message = f"{buffer} is {word} {len(found)} times where {least[buffer]} would do"
+                where = Source(text, "kernel.c").line(found[-1])
+                findings.append(Finding("traffic", message, source=where))
+            elif len(found) < least[buffer]:
+                message = f"{buffer} is {word} {len(found)} times, and {least[buffer]} passes have to"
+                findings.append(Finding("traffic", message))
+    loads, stores = (sum(map(len, places.values())) for places in moved)
+    return replace(
+        measured,
+        findings=tuple(findings),
+        loads=loads,
+        stores=stores,
+        loads_needed=needed[0].total(),
+        stores_needed=needed[1].total(),
+    )
+
+
+_FUNCTION = re.compile(r"^static __attribute__.*\b(sg_run(?:_\d+)?)\(")
+_ACCESS = re.compile(r"\bsg_\w+_(load|store)\(sg_(\w+)_at\b")
+
+
+def traffic_in(text: str, macros: Mapping[str, int]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """The lines of a kernel that read each buffer in the loops over elements, and those that write it."""
+    active = active_lines(text, macros)
+    found: dict[str, dict[str, list[int]]] = {"load": {}, "store": {}}
+    inside = False
+    for number, line in enumerate(text.split("\n"), start=1):
+        inside = (inside and line != "}") or _FUNCTION.match(line) is not None
+        if inside and number in active:
+            for kind, buffer in _ACCESS.findall(line.partition("//")[0]):
+                found[kind].setdefault(buffer, []).append(number)
+    return found["load"], found["store"]
 
 
 def measure_native(listing: str, text: str) -> NativeMeasured:

@@ -1,4 +1,4 @@
-"""One update kernel for one compute capability: compiled, read, measured."""
+"""The kernels of an update for one compute capability: compiled, read, measured."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from pathlib import Path
 from solvergen.errors import KernelBuildError, PtxError, VerificationError
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.cache import build, key_of
-from solvergen.runtime.cuda.kernels import UPDATE
+from solvergen.runtime.cuda.kernels import PASS, STAGE, UPDATE
 from solvergen.runtime.cuda.nvrtc import Compiled, KernelResources, Nvrtc
 from solvergen.runtime.cuda.tables import THREADS, lanes_of
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.kernel_interface import update_defines
 from solvergen.runtime.ptx.text import parse
-from solvergen.verify.static.arithmetic import arithmetic_findings
+from solvergen.verify.static.arithmetic import arithmetic_findings, stage_findings
+from solvergen.verify.static.buffers import accesses
 from solvergen.verify.static.capabilities import Capability, Occupancy, occupancy
 from solvergen.verify.static.findings import Finding, unreadable
 from solvergen.verify.static.kept import kept
-from solvergen.verify.static.memory import Traffic, memory_of
+from solvergen.verify.static.memory import Traffic, memory_of, space_findings
 from solvergen.verify.static.source import Source
 
 _LINES = "-lineinfo"
@@ -33,12 +34,15 @@ _LINES = "-lineinfo"
 class Measured:
     """What is known of a kernel without running it.
 
-    ``spills``: bytes stored and loaded because registers didn't suffice. ``width``: bits of the narrowest
-    access in the main loop. ``loads``, ``stores``: for each element, beside the least that the update needs
-    (``loads_needed``, ``stores_needed``). ``nbytes``: moved for each parameter. ``in_flight``: bytes that a
-    multiprocessor full of threads has under way, which is what hides the memory's latency.
+    ``kernel``: its name; ``sg_kernel`` is the whole of an elementwise update. ``spills``: bytes stored and
+    loaded because registers didn't suffice. ``width``: bits of the narrowest access in the main loop.
+    ``loads``, ``stores``: for each element, beside the least that the update needs (``loads_needed``,
+    ``stores_needed``). ``nbytes``: moved for each parameter. ``in_flight``: bytes that a multiprocessor full
+    of threads has under way, which is what hides the memory's latency. A stage has no loop over elements, so
+    these are 0 but for registers, spills, stack and shared memory.
     """
 
+    kernel: str
     registers: int
     spills: int
     stack: int
@@ -62,7 +66,7 @@ def traffic_of(definition: Definition, options: Mapping[str, bool], param: str, 
     """What an update with these options and types must move for each element."""
     compute = STORAGE_TYPES[STORAGE_TYPES[param].compute].itemsize
     itemsizes = {"param": STORAGE_TYPES[param].itemsize, "grad": STORAGE_TYPES[grad].itemsize}
-    itemsizes |= dict.fromkeys(definition.array_states, compute)
+    itemsizes |= dict.fromkeys((*definition.array_states, *definition.carried), compute)
     return Traffic(
         itemsizes,
         Counter(definition.buffers_read(**options)),
@@ -72,7 +76,7 @@ def traffic_of(definition: Definition, options: Mapping[str, bool], param: str, 
 
 def _may_stay(definition: Definition, text: str) -> frozenset[str]:
     """Buffers that the CUDA text selects as they were loaded, under some condition (adopt's first update)."""
-    buffers = ("param", *definition.array_states)
+    buffers = ("param", *definition.array_states, *definition.carried)
     return frozenset(name for name in buffers if re.search(rf"\? {name} :|: {name}[;)]", text))
 
 
@@ -83,8 +87,8 @@ def examine(
     param: str,
     grad: str,
     on: Capability,
-) -> Measured:
-    """Compile the update and look at what came of it.
+) -> tuple[Measured, ...]:
+    """Compile the update and look at what came of it, kernel by kernel in the order of a step.
 
     Args:
         compiler: the compiler.
@@ -95,7 +99,7 @@ def examine(
         on: the compute capability.
 
     Raises:
-        KernelBuildError: it doesn't compile.
+        KernelBuildError: it doesn't compile, or a kernel is missing.
         VerificationError: the compiler doesn't know the capability.
     """
     if on.number not in compiler.capabilities:
@@ -105,11 +109,76 @@ def examine(
     defines = update_defines(param, grad, options)
     compiled = _compiled(compiler, text, defines, str(on))
     traffic = replace(traffic_of(definition, options, param, grad), may_stay=_may_stay(definition, text))
-    return measure(compiled, text, traffic, on, float64=STORAGE_TYPES[param].compute == "float64")
+    float64 = STORAGE_TYPES[param].compute == "float64"
+    if not definition.is_staged:
+        return (measure(compiled, text, traffic, on, float64=float64),)
+    return examine_staged(compiled, text, definition, options, traffic, on, float64=float64)
 
 
-def measure(compiled: Compiled, text: str, traffic: Traffic, on: Capability, *, float64: bool) -> Measured:
-    """Look at a compiled update.
+def examine_staged(
+    compiled: Compiled,
+    text: str,
+    definition: Definition,
+    options: Mapping[str, bool],
+    traffic: Traffic,
+    on: Capability,
+    *,
+    float64: bool,
+) -> tuple[Measured, ...]:
+    """Look at the passes and stages of a compiled update; arguments as of ``examine`` and ``measure``.
+
+    ``traffic`` is that of all passes together. Each pass is held to reading and writing once what it touches
+    at all, and all of them to what the update needs.
+    """
+    passes, stages = definition.active_passes(**options), definition.active_stages(**options)
+    reads, writes = definition.buffers_read(**options), definition.buffers_written(**options)
+    names = tuple(traffic.itemsizes)
+    found: list[Measured] = []
+    for number in range(len(definition.passes) + 1):
+        if number in stages:
+            found.append(measure_stage(compiled, text, STAGE.format(number), on))
+        if number not in passes:
+            continue
+        name = PASS.format(number)
+        touched = _touched(compiled, name, names)
+        (read, reads), (written, writes) = _taken(touched["ld"], reads), _taken(touched["st"], writes)
+        reduces = bool(definition.passes[number].kinds)
+        own = replace(traffic, loads=Counter(read), stores=Counter(written), idle=reduces)
+        found.append(measure(compiled, text, own, on, float64=float64, name=name))
+    left = [f"{verb} {', '.join(rest)}" for verb, rest in (("read", reads), ("write", writes)) if rest]
+    if left:
+        message = f"no pass is left to {' and '.join(left)}, which the update needs"
+        found[-1] = replace(found[-1], findings=(*found[-1].findings, Finding("traffic", message)))
+    return tuple(found)
+
+
+def _touched(compiled: Compiled, name: str, buffers: tuple[str, ...]) -> dict[str, list[str]]:
+    """The buffers that a kernel loads and stores, in the order of the table of pointers."""
+    try:
+        kernel = parse(compiled.ptx).kernels[name]
+    except (PtxError, KeyError):  # whoever measures it says so
+        return {"ld": [], "st": []}
+    found = {(a.kind, a.buffer) for a in accesses(kernel, len(buffers))}
+    return {kind: [b for i, b in enumerate(buffers) if (kind, i) in found] for kind in ("ld", "st")}
+
+
+def _taken(touched: list[str], needed: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a pass must do to buffers, and what is left for later ones.
+
+    ``needed`` is pass by pass, and a pass's in the order of the table: so a pass's part is what it touches
+    of the beginning. What it touches besides is too much.
+    """
+    part: list[str] = []
+    for name in touched:
+        if needed[len(part) : len(part) + 1] == (name,):
+            part.append(name)
+    return tuple(part), needed[len(part) :]
+
+
+def measure(
+    compiled: Compiled, text: str, traffic: Traffic, on: Capability, *, float64: bool, name: str = UPDATE
+) -> Measured:
+    """Look at a compiled pass over the elements.
 
     Args:
         compiled: machine code with its PTX, the latter with line numbers.
@@ -117,18 +186,17 @@ def measure(compiled: Compiled, text: str, traffic: Traffic, on: Capability, *, 
         traffic: what it must move.
         on: what it was compiled for.
         float64: whether elements are computed in float64.
+        name: the kernel's.
 
     Raises:
-        KernelBuildError: there is no update in it.
+        KernelBuildError: there is no such kernel in it.
     """
-    kernel = next((k for k in compiled.resources if k.name == UPDATE), None)
-    if kernel is None:
-        raise KernelBuildError(f"there is no kernel {UPDATE} in it", log=compiled.log)
+    kernel = _kernel(compiled, name)
     findings = list(_resources(kernel))
     width, loads, stores = 0, 0.0, 0.0
     source = Source(text)
     try:
-        parsed = parse(compiled.ptx).kernels[UPDATE]
+        parsed = parse(compiled.ptx).kernels[name]
     except PtxError as problem:
         findings.append(unreadable(problem))
     else:
@@ -138,6 +206,7 @@ def measure(compiled: Compiled, text: str, traffic: Traffic, on: Capability, *, 
     resident = occupancy(on, threads=THREADS, registers=kernel.registers, shared=kernel.shared)
     lanes = lanes_of([traffic.itemsizes["param"], traffic.itemsizes["grad"]])
     return Measured(
+        kernel=name,
         registers=kernel.registers,
         spills=kernel.spill_stores + kernel.spill_loads,
         stack=kernel.stack,
@@ -152,6 +221,46 @@ def measure(compiled: Compiled, text: str, traffic: Traffic, on: Capability, *, 
         in_flight=resident.threads * lanes * traffic.loaded,
         findings=tuple(findings),
     )
+
+
+def measure_stage(compiled: Compiled, text: str, name: str, on: Capability) -> Measured:
+    """Look at a compiled stage. Arguments as of ``measure``.
+
+    Raises:
+        KernelBuildError: there is no such kernel in it.
+    """
+    kernel = _kernel(compiled, name)
+    findings = list(_resources(kernel))
+    source = Source(text)
+    try:
+        parsed = parse(compiled.ptx).kernels[name]
+    except PtxError as problem:
+        findings.append(unreadable(problem))
+    else:
+        findings += [*stage_findings(parsed, source), *space_findings(parsed, source)]
+    return Measured(
+        kernel=name,
+        registers=kernel.registers,
+        spills=kernel.spill_stores + kernel.spill_loads,
+        stack=kernel.stack,
+        shared=kernel.shared,
+        width=0,
+        loads=0.0,
+        loads_needed=0,
+        stores=0.0,
+        stores_needed=0,
+        occupancy=occupancy(on, threads=THREADS, registers=kernel.registers, shared=kernel.shared),
+        nbytes=0,
+        in_flight=0,
+        findings=tuple(findings),
+    )
+
+
+def _kernel(compiled: Compiled, name: str) -> KernelResources:
+    kernel = next((k for k in compiled.resources if k.name == name), None)
+    if kernel is None:
+        raise KernelBuildError(f"there is no kernel {name} in it", log=compiled.log)
+    return kernel
 
 
 def _resources(kernel: KernelResources) -> list[Finding]:

@@ -92,30 +92,37 @@ class Flow:
             loop for loop in around if not any(o.body < loop.body and o.body & wanted for o in around)
         )
 
-    def counts(self, loop: Loop, weights: Mapping[int, int]) -> tuple[int, int]:
+    def counts(
+        self, loop: Loop, weights: Mapping[int, int], through: frozenset[int] = frozenset()
+    ) -> tuple[int, int]:
         """The least and the largest sum of the instructions' weights that one iteration may come to.
 
-        A guarded instruction counts or doesn't. Loops within the loop count as though run once.
+        A guarded instruction counts or doesn't. Loops within the loop count as though run once. If
+        ``through`` names instructions, iterations that come to none of them aren't looked at.
         """
         order, back = self._walk
-        least: dict[int, int] = {}
-        most: dict[int, int] = {}
+        # By the instruction, and whether one of those to go through has been met.
+        bounds: dict[tuple[int, bool], tuple[int, int]] = {(loop.head, not through): (0, 0)}
         ends: list[tuple[int, int]] = []
         for node in order:
-            if node not in loop.body or (node != loop.head and node not in least):
+            if node not in loop.body:
                 continue
             weight = weights.get(node, 0)
             instruction = self.kernel.instructions[node]
             guarded = instruction.guard is not None and instruction.opcode != "bra"
-            low = least.get(node, 0) + (0 if guarded else weight)
-            high = most.get(node, 0) + weight
-            for following in self.after[node]:
-                if (node, following) in back:
-                    if following == loop.head:
-                        ends.append((low, high))
-                elif following in loop.body:
-                    least[following] = min(least.get(following, low), low)
-                    most[following] = max(most.get(following, high), high)
+            for met in (False, True):
+                if (node, met) not in bounds:
+                    continue
+                low, high = bounds[node, met]
+                low, high = low + (0 if guarded else weight), high + weight
+                now = met or node in through
+                for following in self.after[node]:
+                    if (node, following) in back:
+                        if following == loop.head and now:
+                            ends.append((low, high))
+                    elif following in loop.body:
+                        known = bounds.get((following, now), (low, high))
+                        bounds[following, now] = min(known[0], low), max(known[1], high)
         if not ends:
             return 0, 0
         return min(low for low, _ in ends), max(high for _, high in ends)

@@ -29,7 +29,7 @@ PARTS = ("cuda", "cpu")
 
 @dataclass(frozen=True)
 class _Job:
-    """One row to be made."""
+    """What is compiled at once: a row, or one for each kernel of a staged rule."""
 
     name: str
     definition: Definition
@@ -99,11 +99,13 @@ def static_report(
     jobs = list(_jobs(optimizers, targets, dtypes, runnable))
     rows: list[StaticRow] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        waiting: list[Future[StaticRow]] = [pool.submit(_row, job, compiler, bandwidth) for job in jobs]
+        waiting: list[Future[tuple[StaticRow, ...]]] = [
+            pool.submit(_rows, job, compiler, bandwidth) for job in jobs
+        ]
         try:
-            for job, future in zip(jobs, waiting, strict=True):
-                progress(job.name, len(rows), len(jobs))
-                rows.append(future.result())
+            for done, (job, future) in enumerate(zip(jobs, waiting, strict=True)):
+                progress(job.name, done, len(jobs))
+                rows += future.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -170,20 +172,33 @@ def _jobs(
                     yield _Job(name, definition, options, param, grad, on)
 
 
-def _row(job: _Job, compiler: nvrtc.Nvrtc | None, bandwidth: float | None) -> StaticRow:
-    measured: Measured | NativeMeasured | None = None
+def _rows(job: _Job, compiler: nvrtc.Nvrtc | None, bandwidth: float | None) -> tuple[StaticRow, ...]:
+    measured: tuple[Measured | NativeMeasured | None, ...] = (None,)
+    problems: tuple[Finding, ...] = ()
     try:
         if job.on is None:
-            measured = examine_native(job.definition, job.options, job.param, job.grad)
+            measured = (examine_native(job.definition, job.options, job.param, job.grad),)
         else:
             assert compiler is not None
             measured = examine(compiler, job.definition, job.options, job.param, job.grad, job.on)
-        findings = measured.findings
     except KernelBuildError as problem:
-        findings = (Finding("compilation", str(problem)),)
+        problems = (Finding("compilation", str(problem)),)
     speed, card = 0.0, ""
     if job.on is not None:
         speed = job.on.card.bandwidth if bandwidth is None else bandwidth
         card = job.on.card.name if bandwidth is None else ""
     target = "cpu" if job.on is None else str(job.on)
-    return StaticRow(job.name, job.options, job.param, job.grad, target, measured, findings, speed, card)
+    return tuple(
+        StaticRow(
+            job.name,
+            job.options,
+            job.param,
+            job.grad,
+            target,
+            one,
+            problems if one is None else one.findings,
+            speed,
+            card,
+        )
+        for one in measured
+    )

@@ -28,6 +28,8 @@ class Traffic:
     stores: Mapping[str, int]
     may_stay: frozenset[str] = frozenset()
     """Buffers whose new value may be the one that was loaded: an iteration may leave out that store."""
+    idle: bool = False
+    """Whether a thread may have no elements in an iteration: where all of a block meet in each."""
 
     @property
     def nbytes(self) -> int:
@@ -65,7 +67,7 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
     """
     names = tuple(traffic.itemsizes)
     found = accesses(kernel, len(names))
-    findings = list(_spaces(kernel, source))
+    findings = list(space_findings(kernel, source))
     for access in found:
         if access.buffer == -1:
             message = "a buffer that can't be told, or several"
@@ -108,10 +110,11 @@ def _per_element(
 ) -> _Counts:
     """Loads and stores for each element, by kind and buffer: the fewest and the most of any path."""
     counts: dict[tuple[str, int | None], tuple[float, float]] = {}
+    busy = frozenset(a.index for a in inside if a.buffer is not None and traffic.idle)
     for kind, buffer in dict.fromkeys((a.kind, a.buffer) for a in inside):
         size = traffic.itemsizes[names[buffer]] if buffer is not None and buffer >= 0 else 1
         weights = {a.index: a.nbytes for a in inside if (a.kind, a.buffer) == (kind, buffer)}
-        low, high = flow.counts(loop, weights)
+        low, high = flow.counts(loop, weights, busy)
         counts[kind, buffer] = (low / size, high / size)
     # An iteration takes as many elements as most of its buffers have accesses: compilers may unroll it.
     needed = [
@@ -153,7 +156,7 @@ def _counted(
             yield about("traffic", message, access.instruction, source)
 
 
-def _spaces(kernel: Kernel, source: Source) -> Iterator[Finding]:
+def space_findings(kernel: Kernel, source: Source) -> Iterator[Finding]:
     """Accesses to memory that an update doesn't need."""
     for instruction in kernel.instructions:
         if instruction.opcode in ("atom", "red"):

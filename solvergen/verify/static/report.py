@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from solvergen.runtime.cuda.kernels import UPDATE
 from solvergen.verify.static.cpu import NativeMeasured
 from solvergen.verify.static.cuda import Measured
 from solvergen.verify.static.findings import Finding
@@ -38,12 +39,19 @@ class StaticRow:
         return self.param if self.param == self.grad else f"{self.param}/{self.grad}"
 
     @property
+    def kernel(self) -> str:
+        """Which kernel of a staged rule it is (``sg_pass_0``, ``sg_stage_1`` ...); empty of other rules."""
+        name = self.measured.kernel if isinstance(self.measured, Measured) else ""
+        return "" if name == UPDATE else name
+
+    @property
     def chosen(self) -> str:
         """The options that are on, or a dash."""
         return "+".join(name for name, value in self.options.items() if value) or "-"
 
     def __str__(self) -> str:
-        return f"{self.optimizer} ({self.chosen}) {self.dtypes} {self.target}"
+        kernel = f" {self.kernel}" if self.kernel else ""
+        return f"{self.optimizer} ({self.chosen}) {self.dtypes} {self.target}{kernel}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain data that ``json.dumps`` takes."""
@@ -57,9 +65,17 @@ class StaticRow:
         }
         m = self.measured
         if isinstance(m, NativeMeasured):
-            row |= {"packed": m.packed, "fused": m.fused}
+            row |= {
+                "packed": m.packed,
+                "fused": m.fused,
+                "loads_per_element": m.loads,
+                "loads_needed": m.loads_needed,
+                "stores_per_element": m.stores,
+                "stores_needed": m.stores_needed,
+            }
         elif isinstance(m, Measured):
             row |= {
+                "kernel": m.kernel,
                 "registers": m.registers,
                 "spills": m.spills,
                 "stack": m.stack,

@@ -9,7 +9,7 @@ from functools import cached_property
 from solvergen.runtime.equations import equation_above
 from solvergen.runtime.ptx.module import Place
 
-_WIDE = re.compile(r"^SG_FUNCTION double (\w+)\(")
+_WIDE = re.compile(r"^\s*SG_FUNCTION (?:double \w+|sg_real sg_rounded)\(")
 _FLOAT64_ONLY = "#if SG_PARAM == 1"
 
 
@@ -58,7 +58,8 @@ class Source:
     def has_float64(self, place: Place, *, movable: bool) -> bool:
         """Whether the language computes in float64 where an instruction comes from.
 
-        Of elements of float32 that is within general powers and what they call. Where one is called, what is
+        Of elements of float32 that is within general powers and what they call, within the terms of
+        reductions and what adds them, and where a stage's number is rounded. Where a power is called, what is
         ``movable`` (conversions to its arguments, comparisons of them) may stand anywhere; arithmetic
         between would be found. Where the compiler says of no line, only whether the text has such functions
         is known, beside those of one line that every kernel has. What is compiled for elements of float64

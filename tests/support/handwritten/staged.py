@@ -36,7 +36,7 @@ class Handwritten(Optimizer):
         )
 
 
-def _definition(name: str, class_name: str, **fields: Any) -> Definition:
+def defined(name: str, class_name: str, **fields: Any) -> Definition:
     whole: dict[str, Any] = {
         "spec": f"specs/{name}.yaml",
         "digest": "0" * 64,
@@ -73,7 +73,7 @@ def _scalars_lamb(*, lr, beta1, beta2, eps, weight_decay, trust, t):
 class Lamb(Handwritten):
     """Adam whose step is as long as the parameter."""
 
-    definition = _definition(
+    definition = defined(
         "lamb",
         "Lamb",
         hyperparameters=(
@@ -112,7 +112,7 @@ def _update_clipped(param, grad, lr, max_norm, t, clip, center, real, rounded):
 class ClippedSGD(Handwritten):
     """Gradient descent; the gradients together are centered, and no longer than ``max_norm``."""
 
-    definition = _definition(
+    definition = defined(
         "clipped_sgd",
         "ClippedSGD",
         hyperparameters=(
@@ -153,7 +153,7 @@ def _scalars_novograd(*, lr, beta1, beta2, eps, t, mu_product):
 class NovoGrad(Handwritten):
     """Momentum of gradients by the norm that their tensor has had."""
 
-    definition = _definition(
+    definition = defined(
         "novograd",
         "NovoGrad",
         hyperparameters=(
@@ -199,7 +199,7 @@ def _update_distance(param, grad, start, d, steps, lr, d0, growth, t, adapt, rea
 class DistanceSGD(Handwritten):
     """Gradient descent by an estimate of the distance that is still to go, for all tensors together."""
 
-    definition = _definition(
+    definition = defined(
         "distance_sgd",
         "DistanceSGD",
         hyperparameters=(

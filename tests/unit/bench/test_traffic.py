@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from generated import SGD, Adam
-from solvergen.bench.contenders import traffic_limit
+from solvergen.bench.contenders import ours, traffic_limit
 from solvergen.bench.traffic import bytes_per_element, sweeps, traffic_text
 from solvergen.runtime import native
 from solvergen.runtime.native.inspection import assembly
+from tests.support.handwritten.closures import Heun
 from tests.support.handwritten.lamb import Lamb
 
 NO_COMPILER = native.available()
@@ -36,6 +37,8 @@ PLAIN = {"use_momentum": False, "nesterov": False, "maximize": False}
         (SGD, PLAIN, ("float32", "float32"), 3 * 4),
         (Lamb, LAMB, ("float32", "float32"), 10 * 4),  # parameter and moments are read by two passes
         (Lamb, CLIPPED, ("float32", "bfloat16"), 9 * 4 + 2 * 2),  # and the gradient by another
+        (Heun, {}, ("float32", "float32"), 9 * 4),
+        (Heun, {}, ("bfloat16", "bfloat16"), 5 * 2 + 4 * 4),  # what is carried is float32
     ],
 )
 def test_bytes(optimizer, options, dtypes, expected):
@@ -83,3 +86,14 @@ def test_loops_that_only_read_leave_all_as_it_is(dtype):
     limit.step(None)
     for param in params:
         assert (param.view(f"u{param.itemsize}") == 1).all()
+
+
+@needs_compiler
+def test_a_rule_that_evaluates_the_gradient_within_a_step():
+    params = [np.ones(5, np.float32), np.ones(70_000, np.float32)]
+    contender = ours(Heun, {"lr": 0.5}, "numpy", lambda: params)
+    gradients = [np.full_like(p, 0.5) for p in params]
+    contender.step(contender.receive(gradients))
+    assert all((p == 0.75).all() for p in params)
+    limit = traffic_limit(Heun, {}, lambda: params)
+    limit.step(limit.receive(gradients))

@@ -439,6 +439,31 @@ def test_a_spec_that_is_no_plain_file_is_not_waited_for(here: Path) -> None:
     assert run(["build"]) == 1
 
 
+DERIVED = "name: derived\nextends: plain\nsummary: Gradient descent, derived.\n"
+
+
+def test_a_change_of_what_a_spec_is_derived_from_is_one_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SOLVERGEN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    Path("rules").mkdir()
+    Path("rules/plain.yaml").write_text(GOOD)
+    Path("rules/derived.yaml").write_text(DERIVED)
+    alone = [Path("rules/derived.yaml")]
+    assert run(["build", "rules/derived.yaml"]) == 0
+    key = str(rebuild.fingerprint(alone))
+    assert rebuild.find(key, Path("generated")) is not None
+    Path("rules/plain.yaml").write_text(GOOD.replace("default: 0.1", "default: 0.2"))
+    assert rebuild.fingerprint(alone) != key
+    assert run(["build", "rules/derived.yaml"]) == 0
+    assert "0.2" in Path("generated/derived/schema.py").read_text()
+    Path("rules/derived.yaml").write_text(DERIVED.replace("extends", r'"\x65xtends"'))
+    key = str(rebuild.fingerprint(alone))
+    Path("rules/plain.yaml").write_text(GOOD)
+    assert rebuild.fingerprint(alone) != key
+
+
 def test_a_spec_that_is_too_large_has_no_fingerprint(here: Path) -> None:
     _append("specs/plain.yaml", "#" * rebuild.MAX_BYTES)()
     assert rebuild.fingerprint([here / "specs"]) is None

@@ -23,6 +23,7 @@ from tests.support.cuda_launch import (
     strange_values,
     tensor,
 )
+from tests.support.shipped import ELEMENTWISE
 
 pytestmark = pytest.mark.skipif(cuda_host.missing() is not None, reason=str(cuda_host.missing()))
 
@@ -126,9 +127,9 @@ def test_the_last_bytes_of_a_chunk_that_ends_inside_a_tensor_are_left_to_the_nex
     check(tensors, H, [0])
 
 
-@pytest.mark.parametrize("name", generated.__all__)
+@pytest.mark.parametrize("name", ELEMENTWISE)
 def test_every_optimizer_under_every_option(name: str, rng: np.random.Generator) -> None:
-    definition: Definition = getattr(generated, name).definition
+    definition: Definition = ELEMENTWISE[name].definition
     settings = [{}]
     for option in definition.option_names:
         settings = [{**s, option: value} for s in settings for value in (False, True)]

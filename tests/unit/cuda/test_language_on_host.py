@@ -38,5 +38,5 @@ def test_compiled_as_written(optimizer: type, mix: tuple[str, str], number: int)
     for compiler in nvrtc.installed():
         for value in (False, True):
             options = dict.fromkeys(definition.option_names, value)
-            measured = examine(compiler, definition, options, *mix, capability(number))
-            assert measured.findings == (), "\n".join(map(str, measured.findings))
+            for measured in examine(compiler, definition, options, *mix, capability(number)):
+                assert measured.findings == (), "\n".join(map(str, measured.findings))

@@ -198,3 +198,26 @@ def test_many_results_still_plan_in_time(tmp_path):
     schedule = plan(tmp_path, update, state="\n".join(f"{s}: {{init: 0}}" for s in names))
     assert len(schedule.passes) == 3
     assert writes(schedule.passes[2]) == ["param", *names]
+
+
+def test_where_an_option_leaves_nothing_to_reduce_states_are_stored_with_the_parameter(tmp_path):
+    schedule = plan(
+        tmp_path,
+        """
+        m = 0.9*m + 0.1*grad
+        n = 0.99*n + 0.01*grad**2
+        u = m/(sqrt(n) + 1e-6)
+        u = where(adapt, norm2(param)/norm2(u)*u, u)
+        param = param - lr*u
+        """,
+        state="m: {init: 0}\nn: {init: 0}",
+        options="adapt: {default: true}",
+    )
+    first, second = schedule.passes
+    assert writes(first, adapt=True) == ["m", "n"]
+    assert writes(first, adapt=False) == []
+    assert first.activity(("adapt",)).text() == "adapt"
+    assert writes(second, adapt=True) == ["param"]
+    assert writes(second, adapt=False) == ["param", "m", "n"]
+    assert reads(second, adapt=True) == ["param", "m", "n"]
+    assert reads(second, adapt=False) == ["param", "grad", "m", "n"]

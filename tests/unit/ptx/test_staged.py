@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,13 @@ import pytest
 
 from solvergen.errors import KernelFault, NonfiniteGradient
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.backends.ptx import PtxBackend
+from solvergen.runtime.backends.ptx import PtxBackend, PtxStarter
 from solvergen.runtime.cuda import nvrtc, staged
+from solvergen.runtime.cuda.kernels import Kernels
+from solvergen.runtime.cuda.workspace import CudaWorkspace
+from solvergen.runtime.ptx.compiler import ptx_compiler
 from solvergen.runtime.ptx.device import PtxDevice
+from solvergen.runtime.workspace import HostWorkspace
 from tests.support.bits import assert_same_bits
 from tests.support.ptx import COMPILERS, needs_nvrtc
 from tests.support.staged_rule import numbers, text_of, weigher, with_text
@@ -33,7 +36,7 @@ MIXES = (
     ("float16", "float32"),
     ("float32", "bfloat16"),
 )
-SIZES = (0, 1, 3, 255, 257, 1023, 1025, 2048, 4095, 4096, 4097, 9001)
+SIZES = (0, 1, 255, 257, 1025, 2047, 4095, 4096, 4097, 9001)
 
 TARGETS = [
     pytest.param(compiler, n, id=f"{compiler.version[0]}-{n}")
@@ -129,7 +132,26 @@ def test_groups_of_other_options_and_values() -> None:
 
 def test_more_tensors_than_a_chunk_has_terms() -> None:
     """So that what is over all tensors takes two levels."""
-    check(weigher(), PtxBackend(), MIXES[0], sizes=[1, 0] * 2049, bounded=True, count=1)
+    definition, count = weigher().definition, 4096 + 300
+    device = PtxDevice(90)
+    workspace = CudaWorkspace(
+        definition, [1] * count, PtxStarter(device), Kernels(ptx_compiler(COMPILERS[0]))
+    )
+    host = HostWorkspace(definition, [1] * count)
+    rng = np.random.default_rng(1)
+    totals = np.abs(rng.standard_normal((count, definition.n_reductions))) * 10.0 ** rng.integers(
+        -9, 9, (count, 1)
+    )
+    host.totals[...] = totals
+    device.upload(workspace.totals().address, totals)
+    for number, one in enumerate(definition.passes):
+        if "all" in one.over:
+            workspace.combine(number)
+            host.combine(number)
+    found = np.zeros(definition.n_reductions)
+    device.download(found, workspace.over_all().address)
+    assert_same_bits(found, host.over_all)
+    assert np.count_nonzero(found) == sum(one.over.count("all") for one in definition.passes)
 
 
 def test_values_that_are_not_finite() -> None:
@@ -215,7 +237,7 @@ def on(device: PtxDevice) -> PtxBackend:
     return backend
 
 
-@pytest.mark.parametrize("tensors", [1, 3, 400])
+@pytest.mark.parametrize("tensors", [1, 3, 50])
 def test_as_many_launches_for_one_tensor_as_for_hundreds(tensors: int) -> None:
     """And one upload, and nothing that waits. With one tensor or many: the calls are the same."""
     device = Recording()
@@ -249,6 +271,11 @@ class Deferred(PtxDevice):
         super().__init__(90)
         self.queue: list[Callable[[], None]] = []
         self.done = 0
+        self.kept: list[Any] = []
+
+    def allocate(self, nbytes: int) -> Any:
+        self.kept.append(super().allocate(nbytes))  # as a GPU's memory is there, whoever still refers to it
+        return self.kept[-1]
 
     def work_until(self, position: int) -> None:
         while self.done < position:
@@ -332,22 +359,25 @@ def test_a_dropped_optimizer_waits_for_its_copies() -> None:
 
 
 def test_a_missing_barrier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None is there for nothing. (The last of a pass is for blocks that take several chunks.)"""
+    """None is there for nothing, but for the last of pass 0: with one reduction, who reads a total is who
+    writes there next. (It is there for blocks that take several chunks.)"""
     monkeypatch.setattr(staged, "MAX_BLOCKS", 1)
-    text, found = text_of(), 0
-    for barrier in re.finditer(r"__syncthreads\(\);", text):
+    text = text_of()
+    barriers = list(re.finditer(r"__syncthreads\(\);", text))
+    assert len(barriers) == 8  # two where terms change hands, three in each of the two passes with reductions
+    for number, barrier in enumerate(barriers):
+        if number == 4:
+            continue
         cls = with_text(text[: barrier.start()] + text[barrier.end() :], tmp_path)
         with pytest.raises(KernelFault, match="with no barrier between them") as caught:
-            steps(cls, PtxBackend(), MIXES[0], sizes=(9000,), bounded=True)
+            steps(cls, PtxBackend(), MIXES[0], sizes=(8192,), count=1, bounded=True)
         assert "shared variable" in caught.value.buffer
-        found += 1
-    assert found == 8  # two where terms change hands, three in each of the two passes with reductions
 
 
 WRONG = {
-    "a lane that takes what is its neighbour's": (
+    "a lane that takes its neighbour's in every other row": (
         "const int sg_i = sg_j * SG_THREADS + sg_thread;",
-        "const int sg_i = sg_j * SG_THREADS + (sg_thread ^ 1);",
+        "const int sg_i = sg_j * SG_THREADS + (sg_thread ^ (sg_j & 1));",
     ),
     "lanes by threads": (
         "sg_shared[sg_i % SG_LANES * SG_ROW + sg_i / SG_LANES]",
@@ -371,7 +401,7 @@ WRONG = {
     "partials of another chunk": ("sg_partials[sg_c * ", "sg_partials[(sg_c ^ 1) * "),
     "in float32": ("(double)sg_x * (double)sg_x", "(double)(sg_x * sg_x)"),
     "a total of another tensor": ("sg_reduced + sg_position * SG_TOTALS", "sg_reduced + sg_i * SG_TOTALS"),
-    "whoever comes first leads": ("sg_position == sg_leader", "sg_i == 0"),
+    "whoever comes first leads": ("sg_position == sg_leader", "sg_position == 0"),
 }
 
 
@@ -380,12 +410,15 @@ def test_what_is_wrong_shows(what: str, tmp_path: Path) -> None:
     right, wrong = WRONG[what]
     text = text_of().replace(right, wrong)
     assert text != text_of()
-    how: dict[str, Any] = {"sizes": (3, 9001, 5000), "bounded": True, "absent": (0,), "count": 2}
-    agreed = False
-    with suppress(KernelFault, AssertionError):
-        check(with_text(text, tmp_path), PtxBackend(), MIXES[0], **how)
-        agreed = True
-    assert not agreed
+    cls = with_text(text, tmp_path)
+    found = False
+    for mix in MIXES[1::-1]:  # sums of float32 numbers are often exact, whatever the order
+        try:
+            check(cls, PtxBackend(), mix, sizes=(3, 4601, 300), bounded=True, absent=(0,))
+        except (KernelFault, AssertionError):
+            found = True
+            break
+    assert found
 
 
 def test_a_partial_that_was_never_written(tmp_path: Path) -> None:

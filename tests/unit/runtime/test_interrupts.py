@@ -13,9 +13,10 @@ from solvergen.runtime import interrupts
 from solvergen.runtime.backends import create
 from solvergen.runtime.backends.numpy import NumpyBackend
 from solvergen.runtime.groups import Group
-from solvergen.runtime.interrupts import uninterrupted
+from solvergen.runtime.interrupts import interruptible, uninterrupted
 from tests.support.bits import assert_same_bits
 from tests.support.handwritten import Adam
+from tests.support.handwritten.closures import Heun
 
 F = np.float32
 
@@ -248,3 +249,185 @@ def test_an_interrupt_while_a_state_is_loaded_finds_it_loaded():
     assert (opt.lr, opt.t) == (0.5, 1)
     for i in range(2):
         assert_same_bits(opt.state["v"][i], given.state["v"][i])
+
+
+def test_a_window_in_what_is_not_interrupted(own_handler):
+    seen = []
+    own_handler(lambda number, frame: seen.append("handled"))
+
+    def window():
+        seen.append("open")
+        signal.raise_signal(signal.SIGINT)
+        seen.append("closing")
+        return "result"
+
+    def work():
+        signal.raise_signal(signal.SIGINT)
+        seen.append("held")
+        seen.append(interruptible(window))
+        signal.raise_signal(signal.SIGINT)
+        seen.append("held")
+
+    uninterrupted(work)
+    assert seen == ["held", "handled", "open", "handled", "closing", "result", "held", "handled"]
+
+
+def test_what_arrived_before_a_window_raises_instead_of_it():
+    seen = []
+
+    def work():
+        signal.raise_signal(signal.SIGINT)
+        try:
+            interruptible(lambda: seen.append("open"))
+        except KeyboardInterrupt:
+            signal.raise_signal(signal.SIGINT)  # held again
+            seen.append("undone")
+            raise
+
+    with pytest.raises(KeyboardInterrupt):
+        uninterrupted(work)
+    assert seen == ["undone"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_error_in_a_window_finds_signals_held_again():
+    def window():
+        raise MemoryError
+
+    def work():
+        try:
+            interruptible(window)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        uninterrupted(work)
+    assert isinstance(raised.value.__context__, MemoryError)
+
+
+def test_signals_are_held_again_though_some_arrive_meanwhile(own_handler, monkeypatch):
+    handlers = {number: raising(TimeoutError) for number in (signal.SIGINT, signal.SIGALRM, signal.SIGTERM)}
+    for number, handler in handlers.items():
+        own_handler(handler, number)
+    opened = []
+
+    class Arriving:
+        getsignal = staticmethod(signal.getsignal)
+
+        @staticmethod
+        def signal(number, handler):
+            if opened and handler is not handlers.get(number) and len(opened) < 4:
+                opened.append(number)
+                signal.raise_signal(number)
+            return signal.signal(number, handler)
+
+    monkeypatch.setattr(interrupts, "_signal", Arriving)
+    after = []
+
+    def work():
+        try:
+            interruptible(lambda: opened.append(0))
+        finally:
+            after.extend(signal.getsignal(number) not in handlers.values() for number in handlers)
+
+    with pytest.raises(TimeoutError):
+        uninterrupted(work)
+    assert len(opened) == 4
+    assert after == [True] * 3
+    assert {number: signal.getsignal(number) for number in handlers} == handlers
+
+
+def test_handlers_that_are_set_in_a_window_stay(own_handler):
+    seen = []
+    own_handler(raising(TimeoutError))
+
+    def window():
+        signal.signal(signal.SIGINT, lambda number, frame: seen.append("new"))
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
+    own_handler(raising(TimeoutError), signal.SIGALRM)
+
+    def work():
+        interruptible(window)
+        signal.raise_signal(signal.SIGINT)
+        assert seen == []
+
+    uninterrupted(work)
+    assert seen == ["new"]
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_IGN
+
+
+def test_a_window_within_a_window(own_handler):
+    seen = []
+    own_handler(lambda number, frame: seen.append("handled"))
+
+    def inner():
+        signal.raise_signal(signal.SIGINT)
+        seen.append("held")
+
+    def work():
+        interruptible(lambda: uninterrupted(inner))
+        signal.raise_signal(signal.SIGINT)
+        seen.append("held")
+        interruptible(lambda: seen.append("open"))
+
+    uninterrupted(work)
+    assert seen == ["held", "handled", "held", "handled", "open"]
+
+
+def test_a_window_where_nothing_is_held_back(own_handler):
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(lambda: signal.raise_signal(signal.SIGINT))
+    done = []
+
+    def work():
+        thread = threading.Thread(target=lambda: done.append(interruptible(lambda: 3)))
+        thread.start()
+        thread.join()
+        signal.raise_signal(signal.SIGINT)
+        done.append("held")
+
+    with pytest.raises(KeyboardInterrupt):
+        uninterrupted(work)
+    assert done == [3, "held"]
+
+
+class InterruptedHeun(Heun):
+    """Interrupted by its reference, when that has been called so often."""
+
+    @classmethod
+    def at(cls, call):
+        def update(*arguments):
+            work = Heun.definition.update(*arguments)
+            asked = next(work)
+            if call == 1:
+                signal.raise_signal(signal.SIGINT)
+            gradient = yield asked
+            if call == 2:
+                signal.raise_signal(signal.SIGINT)
+            try:
+                work.send(gradient)
+            except StopIteration as end:
+                return end.value
+
+        return type("Interrupted", (Heun,), {"definition": replace(Heun.definition, update=update)})
+
+
+def test_an_interrupt_before_the_last_evaluation_finds_the_step_not_begun():
+    param, calls = np.ones(3, F), []
+    opt = InterruptedHeun.at(1)([param])
+    with pytest.raises(KeyboardInterrupt):
+        opt.step(lambda: (calls.append(1), [np.ones(3, F)]))
+    assert calls == [1]
+    assert param.tolist() == [1, 1, 1]
+    assert opt.t == 0
+
+
+def test_an_interrupt_after_the_last_evaluation_finds_the_step_done():
+    param, alone = np.ones(3, F), np.ones(3, F)
+    opt = InterruptedHeun.at(2)([param])
+    with pytest.raises(KeyboardInterrupt):
+        opt.step(lambda: (0, [np.ones(3, F)]))
+    Heun([alone]).step(lambda: (0, [np.ones(3, F)]))
+    assert_same_bits(param, alone)
+    assert opt.t == 1

@@ -8,7 +8,7 @@ TYPES = {"object": dict, "array": list, "string": str, "boolean": bool}
 CHECKED = {
     "type", "enum", "pattern", "minLength", "maxLength", "minItems", "maxItems", "maxProperties",
     "propertyNames",
-    "properties", "required", "additionalProperties", "items", "oneOf", "$ref",
+    "properties", "required", "additionalProperties", "items", "oneOf", "anyOf", "$ref",
 }  # fmt: skip
 SAYS_NOTHING = {"$schema", "title", "description", "default", "$defs"}
 
@@ -32,6 +32,7 @@ def complaints(value, schema, root, path=""):
     if "oneOf" in schema:
         fitting = [branch for branch in schema["oneOf"] if not complaints(value, branch, root, path)]
         require("oneOf", lambda: len(fitting) == 1)
+    require("anyOf", lambda: any(not complaints(value, b, root, path) for b in schema["anyOf"]))
     if isinstance(value, str):
         require("pattern", lambda: re.search(schema["pattern"], value))
         require("minLength", lambda: len(value) >= schema["minLength"])

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from solvergen.frontend.resolve import analyse
 from solvergen.spec import document
 from solvergen.spec.schema import json_schema, schema_text
 from tests.unit.spec.mini_schema import complaints
-from tests.unit.spec.support import MINIMAL, codes, section
+from tests.unit.spec.support import MINIMAL, codes, read, section
 from tests.unit.spec.test_reader import EVERYTHING
 
 ROOT = Path(__file__).parents[3]
@@ -21,6 +22,10 @@ SHIPPED = sorted((ROOT / "specs").glob("*.yaml"))
 def against_schema(content):
     schema = json_schema()
     return complaints(YAML(typ="safe", pure=True).load(content), schema, schema)
+
+
+def tableau(text):
+    return f"name: rule\nsummary: A rule for a test.\ntableau: {text}\n"
 
 
 def test_the_committed_schema_is_current():
@@ -42,6 +47,7 @@ def test_the_specs_that_come_along_fit_it(path):
 def test_a_spec_with_all_there_is_fits_it():
     assert against_schema(EVERYTHING) == []
     assert against_schema(MINIMAL) == []
+    assert against_schema(tableau("{matrix: [[], [1]], weights: [1/2, 1/2], embedded: [1, 0]}")) == []
 
 
 @pytest.mark.parametrize(
@@ -71,6 +77,11 @@ def test_a_spec_with_all_there_is_fits_it():
         MINIMAL + "reference: {title: A, arxiv: 1412.6980}\n",
         MINIMAL + "reference: {title: A, url: example.org}\n",
         MINIMAL + "description: ' '\n",
+        tableau("{weights: [1]}"),
+        tableau("{matrix: [[]], weights: [1.0]}"),
+        tableau("{matrix: [[]], weights: [1//1]}"),
+        tableau("{matrix: [[]], weights: [1], adapt: 1}"),
+        tableau("{matrix: [[]], weights: [1], nodess: [0]}"),
     ],
 )
 def test_what_the_schema_refuses_the_reader_refuses_too(tmp_path, content):
@@ -94,6 +105,8 @@ def test_every_key_is_on_the_page_about_the_file():
         document.ConstraintDocument,
         document.StatementDocument,
         document.ReferenceDocument,
+        document.TableauDocument,
+        document.ChangeDocument,
     ]
     missing = [
         key
@@ -104,7 +117,12 @@ def test_every_key_is_on_the_page_about_the_file():
     assert missing == []
 
 
-def test_the_spec_on_the_page_is_one(tmp_path):
+def test_the_specs_on_the_page_are_some(tmp_path):
     page = (ROOT / "docs" / "spec-language.md").read_text(encoding="utf-8")
-    example = page.split("```yaml\n")[1].split("```")[0]
-    assert codes(tmp_path, example) == []
+    examples = [part.split("```")[0] for part in page.split("```yaml\n")[1:]]
+    assert len(examples) == 3
+    for example in examples:
+        assert codes(tmp_path, example) == []
+        assert against_schema(example) == []
+        found = analyse(read(tmp_path, example))
+        assert found.diagnostics == ()

@@ -35,14 +35,17 @@ CLASSES = {
     "dadapt_adamw": "DAdaptAdamW",
     "diffgrad": "DiffGrad",
     "dog": "DoG",
+    "extragradient": "Extragradient",
     "fromage": "Fromage",
     "ftrl": "FTRL",
     "grokfast_adamw": "GrokfastAdamW",
+    "heun": "Heun",
     "lamb": "LAMB",
     "laprop": "LaProp",
     "lars": "LARS",
     "ldog": "LDoG",
     "lion": "Lion",
+    "lookahead": "Lookahead",
     "madgrad": "MADGRAD",
     "mars_adamw": "MarsAdamW",
     "nadam": "NAdam",
@@ -51,9 +54,13 @@ CLASSES = {
     "prodigy": "Prodigy",
     "qhadam": "QHAdam",
     "radam": "RAdam",
+    "rk23": "RK23",
+    "rk45": "RK45",
+    "rk45_adaptive": "RK45Adaptive",
     "rmsprop": "RMSprop",
     "rmsprop_tf": "RMSpropTF",
     "rprop": "Rprop",
+    "sam": "SAM",
     "schedule_free_adamw": "ScheduleFreeAdamW",
     "schedule_free_sgd": "ScheduleFreeSGD",
     "sgd": "SGD",
@@ -67,7 +74,7 @@ def defaults(name):
     return {h.name: h.default for h in SPECS[name].hyperparameters}
 
 
-def test_all_forty_seven():
+def test_all_fifty_four():
     assert {name: spec.class_name for name, spec in SPECS.items()} == CLASSES
 
 

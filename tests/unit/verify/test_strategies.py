@@ -248,6 +248,11 @@ def test_gradients_cancel_what_steps_have_made_of_the_states() -> None:
     assert found > 5
 
 
+def test_drawing_warns_of_nothing() -> None:
+    """Though the rule is followed through overflows: adagrad's sum begins at any hyperparameter."""
+    assert drawn(examples(space_of(shipped()["adagrad"].definition)), 100)
+
+
 def test_float64_and_numbers_that_float32_rounds_are_drawn_often(runs: list[Example]) -> None:
     """What shows that scalars are kept in float64: momentum, and a dampening of which 1 - d is no float32."""
 
