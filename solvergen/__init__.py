@@ -4,19 +4,17 @@ Importing this package costs next to nothing; the compiler and the runtime are i
 from their own modules. ``solvergen.Wrappers`` is imported when it is first asked for.
 """
 
-from __future__ import annotations
+__version__ = "0.2.0"
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as typing has it, which would have to be imported
 if TYPE_CHECKING:
     from solvergen.runtime.wrappers import Wrappers as Wrappers
 
-__version__ = "0.2.0"
 
-
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name != "Wrappers":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return import_module("solvergen.runtime.wrappers").Wrappers
+    found: object = import_module("solvergen.runtime.wrappers").Wrappers
+    return found
