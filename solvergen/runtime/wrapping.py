@@ -16,11 +16,11 @@ import numpy as np
 from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.buffers import type_name, writable
+from solvergen.runtime.closures import Closure
 from solvergen.runtime.cohorts import Cohort
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
-from solvergen.runtime.closures import Closure
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.sums import Sums
