@@ -30,7 +30,7 @@ def buffers_read() -> tuple[str, ...]:
 
 def buffers_written() -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
-    return ("param_before", "grad_before", "param", "grad_new", "param", "grad_new_2", "param", "param")
+    return ("param", "param_before", "grad_before", "param", "grad_new", "param", "grad_new_2", "param")
 
 
 def active_passes() -> tuple[int, ...]:

@@ -37,7 +37,7 @@ def buffers_read() -> tuple[str, ...]:
 
 def buffers_written() -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
-    return ("param_before", "grad_before", "param", "grad_new", "param", "grad_new_2", "param", "grad_new_3", "param", "grad_new_4", "param", "grad_new_5", "param_new_6_part", "param", "param")
+    return ("param", "param_before", "grad_before", "param", "grad_new", "param", "grad_new_2", "param", "grad_new_3", "param", "grad_new_4", "param", "param_new_6_part", "grad_new_5", "param")
 
 
 def active_passes() -> tuple[int, ...]:

@@ -235,4 +235,5 @@ def _slice(
         if not guard.is_never:
             loads.append(Load(buffer, guard))
     body.reverse()
-    return Pass(tuple(loads), tuple(body), stores, reason, reductions)
+    ordered = sorted(stores, key=lambda store: rule.buffers.index(store.buffer))
+    return Pass(tuple(loads), tuple(body), tuple(ordered), reason, reductions)

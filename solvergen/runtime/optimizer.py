@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 Self = TypeVar("Self", bound="Optimizer")
 Loss = TypeVar("Loss")
 
-Launching = Callable[[LaunchSet | StagedLaunchSet, Sequence[tuple[float, ...]]], None]
-"""What makes a step whose first gradients are bound, with the scalar states that it leaves."""
-
 
 class Optimizer:
     """Updates parameters in place by a generated rule. Subclasses give ``definition``.
@@ -137,7 +134,7 @@ class Optimizer:
         """
         if callable(gradients) or self._evaluating or self.definition.evaluations:
             return self._step_by(gradients)
-        return self._step(self._layout.flatten(gradients), launch_bound)
+        return self._step(self._layout.flatten(gradients), None)
 
     def _step_by(self, given: Any) -> Any:
         """``step`` where it isn't plain that it is given gradients, and that they will do."""
@@ -146,14 +143,13 @@ class Optimizer:
         if not is_closure(given):
             if several:
                 raise asks_for_closure(type(self).__name__, given)
-            return self._step(self._layout.flatten(given), launch_bound)
+            return self._step(self._layout.flatten(given), None)
         loss, found = self._evaluate(given)
-        launch = partial(self._launch_evaluating, given) if several else launch_bound
-        self._step(self._layout.flatten(found), launch)
+        self._step(self._layout.flatten(found), given if several else None)
         return loss
 
-    def _step(self, flat: Sequence[object], launch: Launching) -> bool:
-        """A step by these gradients, and by those that ``launch`` may come upon."""
+    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
+        """A step by these gradients, and by those of the closure for a rule that evaluates some anew."""
         bound = self._launches.bind(flat)
         try:
             if self._policy != "propagate" and not self._may_step(bound, flat):
@@ -166,6 +162,7 @@ class Optimizer:
                     self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
+            launch = _launch if closure is None else partial(self._launch_evaluating, closure)
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
@@ -494,7 +491,7 @@ class Optimizer:
         )
 
 
-def launch_bound(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]) -> None:
+def _launch(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]) -> None:
     """A step whose gradients are all bound."""
     undo = advance(bound.cohorts, scalars)
     try:

@@ -16,11 +16,12 @@ import numpy as np
 from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.buffers import type_name, writable
+from solvergen.runtime.closures import Closure
 from solvergen.runtime.cohorts import Cohort
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
-from solvergen.runtime.optimizer import Launching, Optimizer, launch_bound
+from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
@@ -220,10 +221,10 @@ class WrappedOptimizer(Optimizer):
         if self._averaging:
             raise OptimizerError(f"the parameters are their averages: {what} comes after averaged()")
 
-    def _step(self, flat: Sequence[object], launch: Launching) -> bool:
+    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
         self._check_idle("step")
         if self._sums is None:
-            return super()._step(flat, launch)
+            return super()._step(flat, closure)
         if all(gradient is None for gradient in flat):
             return True  # no call: there is nothing to sum
         calls = self.pending + 1
@@ -238,7 +239,7 @@ class WrappedOptimizer(Optimizer):
             for i, gradient in enumerate(flat)
         ]
         self._calls = calls
-        return super()._step(whole, launch_bound)
+        return super()._step(whole, None)
 
     def _add(self, flat: Sequence[object], calls: int) -> bool:
         """Sum these gradients up, and count the call for all tensors that take part."""

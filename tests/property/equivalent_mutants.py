@@ -41,6 +41,7 @@ _STORED = "the parameter is only stored afterwards, and a store rounds too"
 _SLOWER = (
     "elements are taken one by one where words could be: the same bits (tests/unit/cuda count the words)"
 )
+_WITH_STATE = r"adam|lion|caffe_adadelta|everything|selections"
 _EVEN = "addresses and their distances are even"
 _SINGLE = r"\(lambda x: float\(__import__\(\"numpy\"\)\.float32\(x\)\)\)\(.*\)"
 _ROUNDED_LATE = "what float32 rounds of t is so large that this is the same"
@@ -156,7 +157,15 @@ EQUIVALENT = (
         r"\|=",
         r"&=",
         "a state begins where its parameter does, and is looked at too",
-        r"adam|lion|caffe_adadelta|everything|selections",
+        _WITH_STATE,
+    ),
+    Equivalent(
+        r"kernel\.cu",
+        r"sg_address \|= .*sg_(?!grad_)\w+_at \+ sg_head\)",
+        r"\+",
+        r"-",
+        "at worst slower: a state begins where its parameter does, and the other is looked at rightly",
+        _WITH_STATE,
     ),
 )
 

@@ -32,6 +32,7 @@ KINDS_IN: Mapping[str, tuple[str, ...]] = {
     "everything": tuple(kind for kind in ELSEWHERE if kind not in ROUNDING),
     "selections": ("operator", "variable", "load", "store", "call", "branch", "buffer", "ulp", *SHARED),
     "functions": ("functions",),
+    "reductions": ("reduction", "stage", "barriers", "order", "tables", "float32 scalar", "buffer", "option"),
 }
 """What is mutated in a spec, where it isn't ``ELSEWHERE``."""
 
@@ -40,7 +41,8 @@ def host_cuda():
     """The CUDA text compiled by g++ for the host, kernels compared by the PTX that NVRTC makes of them."""
     from solvergen.runtime.cuda import nvrtc
     from solvergen.verify.mutations import Target
-    from solvergen.verify.mutations.tables import ON_CUDA
+    from solvergen.verify.mutations.steps import OF_STEPS
+    from solvergen.verify.mutations.tables import CHUNKS_ON_CUDA, ON_CUDA
     from tests.support.cuda_host import HostCudaBackend
 
     compiler = nvrtc.load()
@@ -50,6 +52,7 @@ def host_cuda():
         HostCudaBackend,
         lambda text, defines: compiler.compile(text, "compute_90", defines).image,
         tables=ON_CUDA,
+        staged_tables=(*CHUNKS_ON_CUDA, *OF_STEPS),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from solvergen.runtime.cache_folder import open_cache
 from solvergen.runtime.cuda.nvrtc import Compiled, Compiler
 
-FORMAT = 2
+FORMAT = 3
 """Part of every key; raised when what is stored under a key changes its meaning."""
 
 
@@ -28,6 +28,8 @@ def key_of(
 def build(compiler: Compiler, text: str, defines: Mapping[str, int], architecture: str) -> Compiled:
     """Compile without spills: a compiler that would rather spill than fit fewer threads is told not to mind.
 
+    So it is where a kernel has a stack without spilling, which it keeps for calls of its own (a division).
+
     Raises:
         KernelBuildError: it doesn't compile.
     """
@@ -39,7 +41,7 @@ def build(compiler: Compiler, text: str, defines: Mapping[str, int], architectur
 
 
 def _spilled(result: Compiled) -> int:
-    return sum(kernel.spill_stores + kernel.spill_loads for kernel in result.resources)
+    return sum(kernel.spill_stores + kernel.spill_loads + kernel.stack for kernel in result.resources)
 
 
 def compiled(compiler: Compiler, text: str, defines: Mapping[str, int], architecture: str) -> bytes:

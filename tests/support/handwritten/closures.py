@@ -43,7 +43,7 @@ class Heun(Handwritten):
         active_state=lambda: (),
         initial_state=lambda **settings: {},
         buffers_read=lambda: ("param", "grad", "grad", "param_before", "grad_before"),
-        buffers_written=lambda: ("param_before", "grad_before", "param", "param"),
+        buffers_written=lambda: ("param", "param_before", "grad_before", "param"),
         passes=(Pass(), Pass()),
         active_passes=lambda: (0, 1),
         yields=True,
@@ -95,11 +95,15 @@ class Ahead(Handwritten):
         active_state=lambda *, ahead: ("m", "v", "w", "d"),
         initial_state=lambda **settings: {"m": 0.0, "v": 0.0, "w": 1.0, "d": 0.0},
         buffers_read=lambda *, ahead: (
-            *("param", "grad", "m"),
+            *("param", "grad", *(("m",) if ahead else ())),
             "grad",
             *("grad", "m", "param_before", "grad_before"),
         ),
-        buffers_written=lambda *, ahead: ("param_before", "grad_before", "param", "param", "m"),
+        buffers_written=lambda *, ahead: (
+            *(("param",) if ahead else ()),
+            *("param_before", "grad_before"),
+            *("param", "m"),
+        ),
         device_states=("v",),
         wide=("lr", "beta"),
         n_values=1,
@@ -209,13 +213,12 @@ def _ahead(rule: Definition) -> SimpleNamespace:
                 [
                     "#if SG_OPTION_ahead",
                     "const sg_real param_ahead = sg_round_param(param - along * m);",
-                    "#else",
-                    "const sg_real param_ahead = param;",
                     "#endif",
                 ],
                 scalars=["along"],
                 loads=["param", "grad", "m"],
                 stores={"param_before": "param", "grad_before": "grad", "param": "param_ahead"},
+                guards={"m": "SG_OPTION_ahead", "param": "SG_OPTION_ahead"},
             ),
             _pass(rule, 1, [], loads=["grad"], reductions=[norm, largest]),
             _pass(
@@ -327,8 +330,10 @@ def _pass(
     loads: Any = (),
     stores: Any = None,
     reductions: Any = (),
+    guards: Any = None,
 ) -> SimpleNamespace:
-    stores = stores or {}
+    """``guards``: when the state that is loaded, or the parameter that is stored, is."""
+    stores, guards = stores or {}, guards or {}
     buffers = [
         SimpleNamespace(
             name=name,
@@ -338,9 +343,9 @@ def _pass(
             pointer=f"sg_{name}_at",
             value=name,
             loaded=name in loads,
-            load_guard=None,
+            load_guard=None if name == "param" else guards.get(name),
             stored=name in stores,
-            store_guard=None,
+            store_guard=guards.get(name) if name == "param" else None,
             result=stores.get(name, ""),
         )
         for index, name in enumerate(("param", "grad", *rule.array_states, *rule.carried))

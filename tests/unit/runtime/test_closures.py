@@ -20,6 +20,7 @@ from tests.support.bits import assert_same_bits
 from tests.support.handwritten import Adam, closures
 from tests.support.handwritten.closures import Ahead, Heun, TwiceSAM
 from tests.support.reductions import reduction, reduction_over_all, total
+from tests.support.shipped import CLASSES
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 F, D, H = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)
@@ -703,3 +704,25 @@ def test_what_puts_back_on_a_gpu(kernels, backend, monkeypatch):
     expect_undone(opt, problem, Trouble, at_evaluation=2)
     assert any((problem.seen[1][k] != problem.seen[0][k]).any() for k in params)
     assert sorted(called) == ["bfloat16", "float16", "float32", "float64"]
+
+
+SHIPPED = [rule for rule in CLASSES.values() if rule.definition.evaluations]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu"], indirect=True)
+@pytest.mark.parametrize("rule", SHIPPED, ids=lambda rule: rule.definition.name)
+def test_what_a_shipped_rule_stores_before_its_last_evaluation(backend, rule):
+    # Nothing but what can be put back.
+    params, others = made(names="af"), made(names="af")
+    opt, alone = rule(params, backend=backend), rule(others, backend="numpy")
+    problem, check = Problem(params), Problem(others)
+    evaluations = 1 + len(rule.definition.evaluations)
+    for _ in range(2):
+        opt.step(problem)
+        alone.step(check)
+    assert len(problem.seen) == 2 * evaluations
+    for number in range(1, evaluations + 1):
+        problem.hooks = {len(problem.seen) + number: raising(Trouble())}
+        expect_undone(opt, problem, Trouble, at_evaluation=number)
+    alone.step(check)
+    expect_as_alone(opt, problem, others, alone)

@@ -14,6 +14,7 @@ from solvergen.verify.evaluations import gradient_at
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.machines import machine
 from solvergen.verify.running import run
+from solvergen.verify.static import static_report
 from solvergen.verify.trace import first_difference
 from tests.support.handwritten import closures
 from tests.support.handwritten.closures import Ahead, Heun, TwiceSAM
@@ -102,3 +103,9 @@ def test_gradients_hang_on_every_bit_of_the_parameter():
     assert later.dtype == np.float32
     assert later[0] != later[1]
     assert gradient_at(3, drawn, param)[0] == later[0] + 0.25
+
+
+@pytest.mark.parametrize("rule", closures.ALL, ids=lambda rule: rule.__name__)
+def test_kernels_as_they_are_emitted(kernels, rule):
+    report = static_report([kernels[rule]], capabilities=[90], dtypes=[("bfloat16", "float16")])
+    assert [str(finding) for row in report.rows for finding in row.findings] == []

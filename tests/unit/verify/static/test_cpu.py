@@ -82,3 +82,14 @@ def test_a_library_call() -> None:
     assert "expf" in call.text
     assert call.source is not None
     assert call.source.number == 5
+
+
+def test_a_loop_that_copies_may_be_a_call() -> None:
+    text = KERNEL.replace("float *restrict x,", "float *restrict x, float *restrict z,")
+    text = text.replace("{ sg_run(x, y, n); }", "{ sg_run(x, x + n, y, n); }")
+    text = text.replace("        // x =", "        z[i] = y[i];\n        // x =")
+    assert measured(text).findings == ()
+    copying = "void *memcpy(void *, const void *, unsigned long);\n" + text.replace(
+        "    for (", "    memcpy(z, y, (unsigned long)n * 4);\n    for (", 1
+    )
+    assert measured(copying).findings == ()
