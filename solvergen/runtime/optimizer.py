@@ -491,7 +491,7 @@ class Optimizer:
         )
 
 
-def launch_bound(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]) -> None:
+def _launch(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]) -> None:
     """A step whose gradients are all bound."""
     undo = advance(bound.cohorts, scalars)
     try:
