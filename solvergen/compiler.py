@@ -8,21 +8,22 @@ This half of solvergen reads specs and prints code; it never runs what it prints
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from solvergen.emit.host import host_text
 from solvergen.emit.kernel import kernel_text
 from solvergen.emit.library import c_functions, functions_called, numpy_functions
-from solvergen.emit.package import class_text, package_text
+from solvergen.emit.package import class_text, package_text, wrapped_class_text
 from solvergen.emit.reference import reference_text
 from solvergen.emit.schema import schema_text
 from solvergen.emit.unit import Unit
-from solvergen.errors import Diagnostic, SpecError
+from solvergen.errors import CompilerBug, Diagnostic, SpecError
 from solvergen.frontend.resolve import Analysis, analyse
 from solvergen.frontend.surroundings import surroundings
+from solvergen.frontend.wrapping import WRAPPERS, accumulation, wrapped
 from solvergen.ir.verify import verify
 from solvergen.passes import optimise
 from solvergen.passes.schedule import schedule
@@ -60,11 +61,17 @@ class Compiled:
 
     units: tuple[Unit, ...]
     warnings: tuple[Diagnostic, ...]
+    wrap: bool = True
 
     @cached_property
     def artifacts(self) -> Artifacts:
-        """The package's texts."""
-        return emit(self.units)
+        """The package's texts. ``wrap``: those of wrapped optimizers too."""
+        if not self.wrap:
+            return emit(self.units)
+        around = {unit.spec.name: compile_wrapped(unit.spec) for unit in self.units}
+        artifacts = emit(self.units, {name: outer for name, outer in around.items() if outer is not None})
+        unit = compile_spec(accumulation())
+        return artifacts | {f"{unit.spec.name}/{file}": text_of(unit) for file, text_of in EMITTERS.items()}
 
 
 def check(paths: Paths) -> Checked:
@@ -86,8 +93,13 @@ def check(paths: Paths) -> Checked:
     return Checked(tuple(spec for spec, _ in seen), tuple(analysis for _, analysis in seen), tuple(findings))
 
 
-def build(paths: Paths, *, progress: Progress = lambda name, done, total: None) -> Compiled:
-    """Compile all specs at ``paths`` into one package. Raises SpecError with the findings of all of them."""
+def build(
+    paths: Paths, *, wrap: bool = True, progress: Progress = lambda name, done, total: None
+) -> Compiled:
+    """Compile all specs at ``paths`` into one package. Raises SpecError with the findings of all of them.
+
+    ``wrap``: whether the package is to have the wrapped optimizers too.
+    """
     checked = check(paths)
     if checked.failed:
         raise SpecError(checked.diagnostics)
@@ -95,7 +107,19 @@ def build(paths: Paths, *, progress: Progress = lambda name, done, total: None) 
     for spec, analysis in zip(checked.specs, checked.analyses, strict=True):
         progress(spec.name, len(units), len(checked.specs))
         units.append(_compile(spec, analysis))
-    return Compiled(tuple(units), checked.diagnostics)
+    return Compiled(tuple(units), checked.diagnostics, wrap)
+
+
+def compile_wrapped(spec: Spec) -> Unit | None:
+    """``spec``, which has no errors, with what wraps updates; None if it can't be wrapped."""
+    outer = wrapped(spec)
+    if outer is None:
+        return None
+    analysis = analyse(outer)
+    errors = [d for d in analysis.diagnostics if d.severity == "error"]
+    if errors:
+        raise CompilerBug(f"{spec.name} can't be wrapped: {errors[0].message}")
+    return replace(_compile(outer, analysis), package="...")
 
 
 def compile_spec(spec: Spec) -> Unit:
@@ -126,12 +150,22 @@ EMITTERS: dict[str, Callable[[Unit], str]] = {
 """The files of one optimizer, by their names in its folder."""
 
 
-def emit(units: Sequence[Unit]) -> Artifacts:
-    """All files of the package."""
+WRAPPED = "wrapped"
+"""The folder, beside an optimizer's files, of the same rule with what wraps updates."""
+
+
+def emit(units: Sequence[Unit], around: Mapping[str, Unit] | None = None) -> Artifacts:
+    """All files of the package. ``around``: the wrapped ones, by the name of the rule."""
     artifacts: Artifacts = {"__init__.py": package_text(units), "py.typed": ""}
+    around = around or {}
     for unit in units:
         for file, text_of in EMITTERS.items():
             artifacts[f"{unit.spec.name}/{file}"] = text_of(unit)
+        outer = around.get(unit.spec.name)
+        if outer is not None:
+            for file, text_of in EMITTERS.items():
+                text = wrapped_class_text(unit, outer) if file == "__init__.py" else text_of(outer)
+                artifacts[f"{unit.spec.name}/{WRAPPED}/{file}"] = text
     functions = frozenset[str]().union(*(functions_called(unit) for unit in units))
     if functions:
         artifacts["_functions.py"] = numpy_functions(sorted(functions))
@@ -143,6 +177,8 @@ def source_name(spec: Spec) -> str:
 
     Characters that could end a comment or a string, or that a terminal hides, become underscores.
     """
+    if spec.path == WRAPPERS:
+        return "solvergen/frontend/wrapping.py"
     path = Path(spec.path).resolve()
     return "/".join(_plain(part) for part in (path.parent.name, path.name))
 

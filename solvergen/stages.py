@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from solvergen.compiler import EMITTERS, compile_spec
+from solvergen.compiler import EMITTERS, compile_spec, compile_wrapped
 from solvergen.emit.docstring import docstring_lines
 from solvergen.emit.unit import Unit
 from solvergen.ir.schedule_text import schedule_text
@@ -25,12 +25,20 @@ def _latex(unit: Unit) -> str:
     return program_latex(unit.parsed)
 
 
+def _wrapped(unit: Unit) -> str:
+    outer = compile_wrapped(unit.spec)
+    if outer is None:
+        return f"{unit.spec.name} evaluates the gradient several times in a step: it takes no wrappers\n"
+    return schedule_text(outer.schedule)
+
+
 _SHOW: dict[str, Callable[[Unit], str]] = {
     "doc": lambda unit: "\n".join(docstring_lines(unit.spec)) + "\n",
     "parsed": lambda unit: program_text(unit.parsed),
     "typed": lambda unit: program_text(unit.typed),
     "optimised": lambda unit: program_text(unit.optimised),
     "scheduled": lambda unit: schedule_text(unit.schedule),
+    "wrapped": _wrapped,
     "sympy": _sympy,
     "latex": _latex,
     "cuda": EMITTERS["kernel.cu"],

@@ -10,7 +10,12 @@ MODULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "runtime",
         "Optimizers at run time",
-        ("solvergen.runtime.optimizer", "solvergen.runtime.definition"),
+        (
+            "solvergen.runtime.optimizer",
+            "solvergen.runtime.wrappers",
+            "solvergen.runtime.wrapping",
+            "solvergen.runtime.definition",
+        ),
     ),
     ("snapshots", "Snapshots", ("solvergen.runtime.snapshots",)),
     ("verify", "Verification", ("solvergen.verify", "solvergen.verify.static")),

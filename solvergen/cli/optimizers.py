@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def optimizers(folder: Path | None) -> Iterator[Optimizers]:
-    """The optimizers of the specs meant; the shipped ones as they are, others compiled on the spot."""
+def optimizers(folder: Path | None, *, wrap: bool = False) -> Iterator[Optimizers]:
+    """The optimizers of the specs meant; the shipped ones as they are, others compiled on the spot, ``wrap``:
+    with the wrapped ones beside them."""
     from solvergen.verify import built_from, shipped
 
     source = specs.folder_or_shipped(folder)
     if source == specs.shipped():
         yield shipped()
     else:
-        with built_from([source]) as found:
+        with built_from([source], wrap=wrap) as found:
             yield found
 
 
@@ -36,3 +37,17 @@ def selected(found: Optimizers, names: Sequence[str], folder: Path) -> Optimizer
         return select(found, names)
     except VerificationError as unknown:
         raise typer.BadParameter(f"{unknown}{specs.elsewhere(folder)}", param_hint="'NAMES'") from None
+
+
+def wrapped(chosen: Optimizers, names: Sequence[str]) -> Optimizers:
+    """The wrapped optimizers beside these; a usage error if one that was asked for by name has none."""
+    from solvergen.verify import wrapped_of
+
+    found = wrapped_of(chosen)
+    lacking = [name for name in chosen if f"wrapped_{name}" not in found]
+    if names and lacking:
+        raise typer.BadParameter(
+            f"{lacking[0]} evaluates the gradient several times in a step and can't be wrapped",
+            param_hint="'--wrapped'",
+        )
+    return found

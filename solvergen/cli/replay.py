@@ -57,14 +57,16 @@ def replay(file: Path, folder: Path | None, backends: Sequence[str], as_json: bo
 @contextmanager
 def _rule(content: Replay, folder: Path | None) -> Iterator[type[Optimizer]]:
     """The optimizer to run it on: of the folder that was given, else the rule as the file has it."""
-    from solvergen.verify import ReplayError, built_from
+    from solvergen.verify import ReplayError, built_from, wrapped_of
     from solvergen.verify.replaying.replay import rule_of
 
     if folder is None:
         with rule_of(content) as optimizer:
             yield optimizer
         return
-    with built_from([folder]) as optimizers:
+    is_wrapped = content.optimizer.startswith("wrapped_")
+    with built_from([folder], wrap=is_wrapped) as built:
+        optimizers = wrapped_of(built) if is_wrapped else built
         if content.optimizer not in optimizers:
             raise ReplayError(f"there is no spec {content.optimizer!r} in {folder}")
         chosen = optimizers[content.optimizer]

@@ -30,8 +30,8 @@ def show(
             "--stage",
             "-s",
             metavar="STAGE",
-            help="doc: what it is; parsed, typed, optimised or scheduled IR; sympy, latex; cuda, cpu, numpy "
-            "or scalars text.",
+            help="doc: what it is; parsed, typed, optimised or scheduled IR; wrapped: scheduled, "
+            "with what wraps an update; sympy, latex; cuda, cpu, numpy or scalars text.",
         ),
     ] = "scheduled",
     folder: specs.Folder = None,

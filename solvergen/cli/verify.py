@@ -11,7 +11,7 @@ import typer
 
 from solvergen.cli import exit_codes, signals, specs
 from solvergen.cli.console import print_json, print_table, progress
-from solvergen.cli.optimizers import optimizers, selected
+from solvergen.cli.optimizers import optimizers, selected, wrapped
 from solvergen.cli.replay import replay
 from solvergen.cli.static import static
 
@@ -86,6 +86,9 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    is_wrapped: Annotated[
+        bool, typer.Option("--wrapped", help="Verify the optimizers with what wraps their updates.")
+    ] = False,
     static_checks: Annotated[
         bool,
         typer.Option("--static", help="Look at the compiled kernels instead, without running them."),
@@ -133,9 +136,10 @@ def verify(
     drawing = (("--examples", examples), ("--seed", seed), ("--replay-dir", replays), ("--jobs", jobs))
     if static_checks:
         _refuse((("--replay", replay_file), *drawing), "goes with runs, and --static runs nothing")
-        with optimizers(folder) as found:
+        with optimizers(folder, wrap=is_wrapped) as found:
+            chosen = selected(found, names or [], specs.folder_or_shipped(folder))
             static(
-                selected(found, names or [], specs.folder_or_shipped(folder)),
+                wrapped(chosen, names or []) if is_wrapped else chosen,
                 parts=() if backends is None else _backends(backends),
                 architectures=architectures,
                 dtypes=dtypes,
@@ -150,10 +154,13 @@ def verify(
         if names:
             raise typer.BadParameter("a replay file says itself which optimizer it is about")
         _refuse(drawing, "goes with runs that are drawn, and --replay has one")
+        _refuse((("--wrapped", is_wrapped or None),), "a replay file says itself what it is about")
         replay(replay_file, folder, () if backends is None else asked, as_json)
         return
-    with optimizers(folder) as found, progress("verifying") as bar:
+    with optimizers(folder, wrap=is_wrapped) as found, progress("verifying") as bar:
         chosen = selected(found, names or [], specs.folder_or_shipped(folder))
+        if is_wrapped:
+            chosen = wrapped(chosen, names or [])
         done: dict[int, int] = {}  # examples of each row; one that is made counts as all of them
 
         def tell(at: Progress) -> None:

@@ -81,8 +81,16 @@ def comment(statement: Assign, file: str) -> str:
     """The equation as written and its line in the spec; empty for what the compiler added."""
     if not statement.source:
         return ""
-    place = f"      {file}:{statement.location.line}" if statement.location else ""
+    place = place_of(statement, file)
+    place = f"      {place}" if place else ""
     return f"{' '.join(statement.source.split())}{place}"
+
+
+def place_of(statement: Assign, file: str) -> str:
+    """The equation's file and line; empty for what no spec says."""
+    if not statement.source or statement.location is None or statement.location.file.startswith("<"):
+        return ""
+    return f"{file}:{statement.location.line}"
 
 
 def guarded_lines(

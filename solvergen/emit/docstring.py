@@ -33,6 +33,7 @@ def docstring_lines(spec: Spec) -> list[str]:
         "    ",
         "    ",
     )
+    lines += paragraph("wrappers: what wraps the update: clipping, accumulation and more.", "    ", "    ")
     if spec.state:
         lines += ["", "State:"]
         for state in spec.state:

@@ -69,7 +69,7 @@ def host_text(unit: Unit) -> str:
             import_line("solvergen.runtime.definition", (INITIAL,), other),
             import_line("solvergen.runtime.scalars", printer.helpers, other),
         ),
-        (import_line(".._functions", printer.functions, other),),
+        (import_line(f"{unit.package}_functions", printer.functions, other),),
     )
     context = HostContext(unit.spec.name, unit.source, template, imports, functions)
     return render(template, host=context)

@@ -67,6 +67,29 @@ def class_text(unit: Unit) -> str:
     return render(template, optimizer=context)
 
 
+@dataclass(frozen=True, slots=True)
+class WrappedContext:
+    """All that ``package/wrapped.py.j2`` places."""
+
+    name: str
+    class_name: str
+    wrapped_name: str
+    source: str
+    template: str
+    hyperparameters: tuple[str, ...]
+
+
+def wrapped_class_text(unit: Unit, outer: Unit) -> str:
+    """``<name>/wrapped/__init__.py``: the class of ``unit`` with what wraps updates."""
+    template = "package/wrapped.py.j2"
+    own = {h.name for h in unit.spec.hyperparameters}
+    added = tuple(h.name for h in outer.spec.hyperparameters if h.name not in own)
+    context = WrappedContext(
+        unit.spec.name, unit.spec.class_name, outer.spec.class_name, unit.source, template, added
+    )
+    return render(template, optimizer=context)
+
+
 def package_text(units: Sequence[Unit]) -> str:
     """The package's ``__init__.py``, which imports an optimizer when it is first asked for."""
     template = "package/init.py.j2"

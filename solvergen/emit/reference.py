@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from solvergen.emit.body import comment, guarded_lines
+from solvergen.emit.body import guarded_lines, place_of
 from solvergen.emit.equations import equation_lines
 from solvergen.emit.identifiers import aliases
 from solvergen.emit.imports import import_blocks, import_line
@@ -62,8 +62,7 @@ def reference_text(unit: Unit) -> str:
             continue
         line = f"{statement.target} = {_value(statement, roles[statement.target], printer, other['rounded'])}"
         shapes.assign(statement)
-        note = comment(statement, unit.source)
-        place = f"{unit.source}:{statement.location.line}" if statement.location and note else ""
+        place = place_of(statement, unit.source)
         pairs.append((statement.guard, f"{line}  # {place}" if place else line))
     scalar_states = [s.name for s in program.with_role(Role.SCALAR_STATE)]
     scalar_states += [s.name for s in program.with_role(Role.SHARED_STATE)]
@@ -84,7 +83,7 @@ def reference_text(unit: Unit) -> str:
                 import_line("typing", ("Any",), other),
             ),
             (import_line("solvergen.runtime.reference_math", printer.helpers, other),),
-            (import_line(".._functions", printer.functions, other),),
+            (import_line(f"{unit.package}_functions", printer.functions, other),),
         ),
         signature=tuple(signature("update", parameters, _returns(other, yields=bool(whole.count)))),
         returns=in_docstring(", ".join(results)),

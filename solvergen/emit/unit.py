@@ -15,7 +15,8 @@ class Unit:
     """One optimizer, compiled: what every emitter is handed.
 
     ``source`` names the spec's file in what is printed: its folder and name, wherever that lies, so
-    that the output is the same on every machine.
+    that the output is the same on every machine. ``package`` is how its modules name the package that it
+    lies in.
     """
 
     spec: Spec
@@ -25,3 +26,4 @@ class Unit:
     optimised: Program
     schedule: Schedule
     surroundings: Surroundings
+    package: str = ".."

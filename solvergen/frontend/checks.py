@@ -13,6 +13,7 @@ from solvergen.frontend.scope import Scope
 from solvergen.ir.evaluate import combine, constant, evaluate
 from solvergen.ir.guards import Guard, guard_of
 from solvergen.ir.nodes import Binary, Call, Compare, Expression, GradientAt, Reduce, names_in, walk
+from solvergen.spec.names import WRAPPERS_PREFIX
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Spec, Text
@@ -30,7 +31,7 @@ def check_use(
     written = {line.equation.target for line in lines}
     settings = mentioned | excused | read
     for h in spec.hyperparameters:
-        if h.name not in settings:
+        if h.name not in settings and not h.name.startswith(WRAPPERS_PREFIX):
             _declared(spec, h.location, "SG064", f"{h.name} is never used", _UNUSED, findings)
     for option in spec.options:
         if option.name not in settings:

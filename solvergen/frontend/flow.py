@@ -30,6 +30,7 @@ class Line:
     text: Text
     equation: Equation
     guard: Guard
+    wraps: bool = False
 
 
 def reads(expression: Expression, guard: Guard) -> Iterator[tuple[Name, Guard]]:

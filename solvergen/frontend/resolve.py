@@ -182,7 +182,7 @@ class _Analyser:
             if equation is None:
                 self.opaque.add(target_of(statement.equation) or "")
             else:
-                self.lines.append(Line(statement.equation, equation, guard))
+                self.lines.append(Line(statement.equation, equation, guard, statement.wraps))
 
     def _read_declarations(self, scope: Scope) -> _Declarations:
         result = _Declarations()
@@ -267,10 +267,10 @@ class _Analyser:
 
         value = Typer(line.text, types, self.findings, unknown).visit(line.equation.value)
         place = line.equation.target_location
-        problem = problem_with_name(target) if role is Role.TEMPORARY else None
+        problem = problem_with_name(target) if role is Role.TEMPORARY and not line.wraps else None
         if isinstance(value, GradientAt):
             return value
-        if role not in ASSIGNABLE:
+        if role not in ASSIGNABLE and not (line.wraps and role is Role.GRAD):
             message = f"{target} is {DESCRIPTIONS[role]}; it can't be assigned"
             self.findings.at("SG061", message, place, text=line.text, hint="assign to a name of its own")
         elif problem is not None:

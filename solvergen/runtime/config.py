@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.definition import Definition, definition_of
@@ -48,6 +48,10 @@ def rebuild(cls: type[O], params: Any, config: Mapping[str, Any]) -> O:
     """A new optimizer over ``params``, configured by ``config``. Raises OptimizerError if it doesn't fit."""
     definition = definition_of(cls)
     _check_keys("the configuration", config, KEYS, required=("optimizer", "groups"))
+    if config["optimizer"] == f"wrapped_{definition.name}":
+        from solvergen.runtime.wrapping import wrapped_class
+
+        return rebuild(cast("type[O]", wrapped_class(cls)), params, config)
     if config["optimizer"] != definition.name:
         raise OptimizerError(
             f"this is a configuration of {config['optimizer']!r:.60}, not of {definition.name!r}"

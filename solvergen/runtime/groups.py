@@ -7,7 +7,7 @@ everything as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -20,16 +20,19 @@ from solvergen.runtime.definition import Definition, Hyperparameter
 from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.naming import did_you_mean
 
-MULTIPLIERS = {"lr_mult": "lr", "decay_mult": "weight_decay"}
-"""A group's multipliers, and the hyperparameter that each multiplies."""
+MULTIPLIERS = {
+    "lr_mult": ("lr",),
+    "decay_mult": ("weight_decay", "wrap_l2", "wrap_l1", "wrap_weight_decay"),
+}
+"""A group's multipliers, and the hyperparameters that each multiplies, as far as the rule has them."""
 
 
 class Group:
     """One group: ``names`` of its tensors, its ``options``, and its hyperparameters as attributes.
 
-    ``lr_mult`` and ``decay_mult`` multiply ``lr`` and ``weight_decay`` for this group; the product is
-    what the update sees. Assign hyperparameters and multipliers one by one, or several at once by
-    ``set``. Options are fixed when the optimizer is made.
+    ``lr_mult`` and ``decay_mult`` multiply ``lr`` and ``weight_decay`` (and the decay of wrappers) for this
+    group; the product is what the update sees. Assign hyperparameters and multipliers one by one, or several
+    at once by ``set``. Options are fixed when the optimizer is made.
     """
 
     __slots__ = ("_definition", "_given", "_multipliers", "_on_change", "_options", "_values", "names")
@@ -57,7 +60,7 @@ class Group:
         put("_on_change", on_change)
         put("_given", _given_options(definition, options))
         put("_values", {h.name: checked_value(h, values[h.name]) for h in definition.hyperparameters})
-        put("_multipliers", {name: 1.0 for name, of in MULTIPLIERS.items() if of in self._values})
+        put("_multipliers", dict.fromkeys(multipliers_of(self._values), 1.0))
         put("_options", MappingProxyType(dict(self._resolved(self._values))))
         self._check(self._values, self._checked_multipliers(multipliers))
         self._multipliers.update(self._checked_multipliers(multipliers))
@@ -149,7 +152,7 @@ class Group:
         for name, value in multipliers.items():
             if name not in self._multipliers:
                 raise HyperparameterError(
-                    f"{self._definition.class_name} has no {MULTIPLIERS[name]}, so {name} would do nothing"
+                    f"{self._definition.class_name} has no {MULTIPLIERS[name][0]}, so {name} would do nothing"
                 )
             result[name] = checked_multiplier(name, value)
         return result
@@ -165,7 +168,7 @@ class Group:
             )
         if name in MULTIPLIERS:
             raise UnknownAttribute(
-                f"{self._definition.class_name} has no {MULTIPLIERS[name]}, so it has no {name}"
+                f"{self._definition.class_name} has no {MULTIPLIERS[name][0]}, so it has no {name}"
             )
         raise UnknownAttribute(
             f"a group of {self._definition.class_name} has no {name!r}"
@@ -263,11 +266,19 @@ def effective(values: Mapping[str, float], multipliers: Mapping[str, float]) -> 
     """
     result = dict(values)
     for name, factor in multipliers.items():
-        if factor != 1.0 and MULTIPLIERS[name] in result:
-            result[MULTIPLIERS[name]] *= factor
-            if math.isinf(result[MULTIPLIERS[name]]):
-                raise HyperparameterError(f"{MULTIPLIERS[name]} times {name} is too large for a float")
+        if factor == 1.0:
+            continue
+        for multiplied in MULTIPLIERS[name]:
+            if multiplied in result:
+                result[multiplied] *= factor
+                if math.isinf(result[multiplied]):
+                    raise HyperparameterError(f"{multiplied} times {name} is too large for a float")
     return result
+
+
+def multipliers_of(hyperparameters: Container[str]) -> list[str]:
+    """The multipliers that a rule with these hyperparameters has."""
+    return [name for name, of in MULTIPLIERS.items() if any(one in hyperparameters for one in of)]
 
 
 def range_text(h: Hyperparameter) -> str:

@@ -10,7 +10,8 @@ import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, NoReturn, TypeVar, overload
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
 
 import numpy as np
 
@@ -24,13 +25,16 @@ from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.groups import MULTIPLIERS, Group
 from solvergen.runtime.interrupts import NothingDone, interruptible, uninterrupted
 from solvergen.runtime.naming import did_you_mean
-from solvergen.runtime.parameters import Parameters, read_parameters
+from solvergen.runtime.parameters import Parameters, has_wrappers, read_parameters
 from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
 from solvergen.runtime.policies import checked_policy, raise_nonfinite
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
 from solvergen.runtime.tensors import adopt_all, make_tensors, make_workspace
 from solvergen.runtime.views import SharedView, StateView, TensorView
+
+if TYPE_CHECKING:
+    from solvergen.runtime.wrappers import Wrappers
 
 Self = TypeVar("Self", bound="Optimizer")
 Loss = TypeVar("Loss")
@@ -49,6 +53,14 @@ class Optimizer:
 
     _evaluating = False
 
+    def __new__(cls, params: Any = None, *args: Any, wrappers: Any = None, **kwargs: Any) -> Any:
+        """An instance of ``cls``; of the wrapped class beside it if there are wrappers."""
+        if wrappers is None and not has_wrappers(params):
+            return object.__new__(cls)
+        from solvergen.runtime.wrapping import WrappedOptimizer, wrapped_class
+
+        return object.__new__(cls if issubclass(cls, WrappedOptimizer) else wrapped_class(cls))
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         definition = cls.__dict__.get("definition")
@@ -64,6 +76,7 @@ class Optimizer:
         options: Mapping[str, Any],
         backend: str | Backend = "auto",
         nonfinite: str = "propagate",
+        wrappers: Wrappers | None = None,
     ) -> None:
         """Check everything, then allocate the states.
 
@@ -72,9 +85,12 @@ class Optimizer:
         updated in place, HyperparameterError for settings, BackendUnavailable for backends.
         """
         definition = definition_of(type(self))
-        read = read_parameters(params)
+        read, hyperparameters, options = self._with_wrappers(
+            read_parameters(params), hyperparameters, options, wrappers
+        )
         self._policy = checked_policy(nonfinite)
         self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
+        self._check_groups()
         self._settings = Settings(self._groups)
         self._backend = _backend(backend, read)
         self._given_backend = backend if isinstance(backend, str) else backend.name
@@ -89,6 +105,8 @@ class Optimizer:
         self._launches = Launches(
             definition, self._backend, self._tensors, [g.options for g in self._groups], self._workspace
         )
+        self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
+        self._prepare()
 
     @overload
     def step(self, gradients: Callable[[], tuple[Loss, Any]]) -> Loss: ...
@@ -120,8 +138,7 @@ class Optimizer:
 
     def _step_by(self, given: Any) -> Any:
         """``step`` where it isn't plain that it is given gradients, and that they will do."""
-        if self._evaluating:
-            raise _within_step("step")
+        self._check_idle("step")
         several = bool(self.definition.evaluations)
         if not is_closure(given):
             if several:
@@ -141,15 +158,53 @@ class Optimizer:
             self._settings.refresh()
             table = self._backend.table
             with np.errstate(all="ignore"):
-                rows, wide, scalars = host_step(self.definition, self._settings, bound.cohorts, table)
+                rows, wide, scalars = host_step(
+                    self.definition, self._settings, bound.cohorts, table, self._scalars_of
+                )
                 bound.fill(rows, wide)
-            launch = _launch if closure is None else partial(self._launch_evaluating, closure)
+            launch = launch_bound if closure is None else partial(self._launch_evaluating, closure)
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
         finally:
             bound.release()
         return True
+
+    # What wrapped optimizers do otherwise.
+
+    def _with_wrappers(
+        self,
+        read: Parameters,
+        hyperparameters: Mapping[str, Any],
+        options: Mapping[str, Any],
+        wrappers: Any,
+    ) -> tuple[Parameters, Mapping[str, Any], Mapping[str, Any]]:
+        """What the constructor was given, with wrappers as hyperparameters and options."""
+        if wrappers is not None:
+            raise CompilerBug(f"{type(self).__name__} was made with wrappers, but isn't wrapped")
+        return read, hyperparameters, options
+
+    def _check_groups(self) -> None:
+        """Raises OptimizerError where groups don't go together."""
+
+    def _prepare(self) -> None:
+        """The last of what is done when an optimizer is made."""
+
+    def _check_idle(self, what: str) -> None:
+        """Raises OptimizerError if ``what`` can't be done now."""
+        if self._evaluating:
+            raise OptimizerError(
+                f"a step is under way: {what} can't be called by the function that it evaluates the gradient "
+                "with"
+            )
+
+    def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
+        """A snapshot of the wrapped optimizer without what wraps it; others as they are."""
+        if not data.spec.startswith("wrapped_"):
+            return data
+        from solvergen.runtime.rewrapping import without_wrappers
+
+        return without_wrappers(data, self.definition, source)
 
     def _may_step(self, bound: LaunchSet | StagedLaunchSet, flat: Sequence[object]) -> bool:
         """Whether the policy lets the gradients that are bound pass. Raises NonfiniteGradient."""
@@ -323,8 +378,7 @@ class Optimizer:
         self._restore(snapshots.load(path), os.fspath(path), params=params, hyperparameters=hyperparameters)
 
     def _snapshot(self, *, params: bool) -> SnapshotData:
-        if self._evaluating:
-            raise _within_step("save and state_dict")
+        self._check_idle("save and state_dict")
         return restoring.snapshot(
             self.definition,
             self._backend,
@@ -336,10 +390,9 @@ class Optimizer:
         )
 
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
-        if self._evaluating:
-            raise _within_step("load and load_state_dict")
+        self._check_idle("load and load_state_dict")
         restoring.restore(
-            data,
+            self._adapted(data, source),
             self.definition,
             self._backend,
             self._groups,
@@ -416,17 +469,24 @@ class Optimizer:
         )
 
     def __repr__(self) -> str:
+        return self._repr(type(self).__name__, lambda name: True, [{} for _ in self._groups])
+
+    def _repr(self, title: str, is_shown: Callable[[str], bool], more: Sequence[Mapping[str, object]]) -> str:
+        """``more``: what each group has to show besides hyperparameters and options."""
         elements = sum(int(np.prod(tensor.plan.shape)) for tensor in self._tensors)
         names = [*self.definition.hyperparameter_names, *self.definition.option_names]
-        shown = [{**group.hyperparameters, **group.options} for group in self._groups]
+        shown = [
+            {**group.hyperparameters, **group.options, **own}
+            for group, own in zip(self._groups, more, strict=True)
+        ]
         values = [
             f"{name}={shown[0][name]!r}"
             if all(s[name] == shown[0][name] for s in shown)
             else f"{name}=<by group>"
-            for name in names
+            for name in [*filter(is_shown, names), *more[0]]
         ]
         return (
-            f"{type(self).__name__}({', '.join(values)}, backend={self.backend!r}, "
+            f"{title}({', '.join(values)}, backend={self.backend!r}, "
             f"tensors={len(self._tensors)}, elements={elements}, t={self.t})"
         )
 
@@ -441,12 +501,6 @@ def _launch(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, .
         # comes when a launch has returned finds the step done.
         undo()
         raise
-
-
-def _within_step(what: str) -> OptimizerError:
-    return OptimizerError(
-        f"a step is under way: {what} can't be called by the function that it evaluates the gradient with"
-    )
 
 
 def _shared(name: str, doc: str) -> property:

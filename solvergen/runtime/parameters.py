@@ -49,6 +49,15 @@ def read_parameters(params: Any) -> Parameters:
     return Parameters(names, arrays, (ParameterGroup(names),), layout)
 
 
+def has_wrappers(params: Any) -> bool:
+    """Whether a group among ``params`` has wrappers of its own. Of what it can't read it has none."""
+    if isinstance(params, Parameters):
+        return any("wrappers" in group.settings for group in params.groups)
+    return isinstance(params, (list, tuple)) and any(
+        isinstance(entry, Mapping) and "params" in entry and "wrappers" in entry for entry in params
+    )
+
+
 def _read_groups(groups: list[Any] | tuple[Any, ...]) -> Parameters:
     names: list[str] = []
     arrays: list[object] = []

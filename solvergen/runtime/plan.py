@@ -193,8 +193,10 @@ class Launches:
         tensors: Sequence[Tensor],
         options: Sequence[Mapping[str, bool]],
         workspace: Workspace | None = None,
+        owners: Sequence[Tensor] | None = None,
     ) -> None:
-        """``options`` has the options of each group. Staged rules have a ``workspace``."""
+        """``options`` has the options of each group. Staged rules have a ``workspace``. What the optimizer
+        owns are the arrays of ``owners``, if ``tensors`` aren't all."""
         self._definition = definition
         self._workspace = workspace
         self._backend = backend
@@ -206,7 +208,7 @@ class Launches:
         ] = {}  # by dtypes, most recently used last
         owned = [
             (array, tensor.plan.name)
-            for tensor in tensors
+            for tensor in owners or tensors
             for array in (tensor.plan.param, *tensor.plan.states, *tensor.plan.carried)
             if array is not None
         ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, Literal
 
 from solvergen.runtime.cohorts import Cohort
@@ -50,11 +51,13 @@ def host_step(
     settings: Settings,
     cohorts: Sequence[Cohort],
     table: Literal["kernel", "reference"],
+    scalars: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars"),
 ) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]], list[tuple[float, ...]]]:
     """The rows of the table, those of the wide table (of staged rules; none otherwise) and the new scalar
     states, each for each cohort at its next ``t``.
 
-    Nothing is changed. ``table`` is what the backend wants rows to hold.
+    Nothing is changed. ``table`` is what the backend wants rows to hold, ``scalars`` the scalar states that a
+    cohort is taken to have.
     """
     names = definition.scalar_states
     staged = definition.is_staged
@@ -63,7 +66,7 @@ def host_step(
     new_scalars: list[tuple[float, ...]] = []
     memo: dict[tuple[int, int, bytes], tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {}
     for cohort in cohorts:
-        t, old = cohort.t + 1, cohort.scalars
+        t, old = cohort.t + 1, scalars(cohort)
         key = (settings.keys[cohort.group], t, struct.pack(f"{len(old)}d", *old) if old else b"")
         found = memo.get(key)
         if found is None:

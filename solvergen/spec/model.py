@@ -125,10 +125,14 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One equation, ``target = expression``, and the condition on options under which it is there."""
+    """One equation, ``target = expression``, and the condition on options under which it is there.
+
+    ``wraps``: it is no equation of the spec's own, but of a section around them, which may change ``grad``.
+    """
 
     equation: Text
     when: Text | None = None
+    wraps: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

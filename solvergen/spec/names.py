@@ -30,6 +30,7 @@ REDUCTIONS = ("sum", "mean", "dot", "norm2", "norm1", "max_abs", "count_nonzero"
 """The reductions and what they range over; a test holds this to ``solvergen.ir.reductions``."""
 
 STATEMENTS = ("gradient",)
+WRAPPERS_PREFIX = "wrap_"
 INTERNAL_FUNCTIONS = ("ipow", "pow")
 
 PYTHON_KEYWORDS = (
@@ -41,14 +42,15 @@ PYTHON_KEYWORDS = (
 
 YAML_WORDS = ("true", "false", "null")
 
-CONSTRUCTOR_NAMES = ("self", "super", "params", "backend", "nonfinite")
+CONSTRUCTOR_NAMES = ("self", "super", "params", "backend", "nonfinite", "wrappers")
 """Taken in ``__init__`` of the generated class."""
 
 OPTIMIZER_ATTRIBUTES = (
-    "backend", "check", "constraints", "decay_mult", "definition", "effective", "from_config", "get_config",
-    "given_options", "group", "groups", "hyperparameters", "load", "load_state_dict", "lr_mult",
-    "multipliers", "name", "names", "nonfinite", "options", "param", "params", "restore", "save", "set",
-    "shared", "state", "state_dict", "step", "steps", "t", "zero_grad",
+    "averaged", "averages", "backend", "check", "constraints", "decay_mult", "definition", "effective",
+    "flush", "from_config", "get_config", "given_options", "group", "groups", "hyperparameters", "load",
+    "load_state_dict", "lr_mult", "multipliers", "name", "names", "nonfinite", "options", "param", "params",
+    "pending", "restore", "save", "set", "shared", "state", "state_dict", "step", "steps", "t", "wrappers",
+    "zero_grad",
 )  # fmt: skip
 """Attributes of an optimizer and keys of its groups, beside which hyperparameters and options live."""
 
@@ -80,6 +82,8 @@ def problem_with_name(name: str) -> tuple[str, str] | None:
         return "SG021", "it is a function of the language"
     if name in REDUCTIONS:
         return "SG021", "it is a word of the language's reductions"
+    if name.startswith(WRAPPERS_PREFIX):
+        return "SG021", "names that begin with it belong to what wraps updates"
     if name in STATEMENTS:
         return "SG021", "it is a statement of the language"
     if name in INTERNAL_FUNCTIONS:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from solvergen.errors import AgreementError, ReplayError, VerificationError
 from solvergen.runtime.equations import Equation
 from solvergen.verify.agreement import EXAMPLES, check_agreement, disagreement_on, find_disagreement
-from solvergen.verify.collect import built_from, optimizers_in, select, shipped
+from solvergen.verify.collect import built_from, optimizers_in, select, shipped, wrapped_of
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
@@ -67,5 +67,6 @@ __all__ = [
     "shipped",
     "verify_all",
     "why_unavailable",
+    "wrapped_of",
     "write_replay",
 ]

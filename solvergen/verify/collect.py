@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from solvergen.errors import VerificationError
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.naming import did_you_mean
+from solvergen.runtime.wrapping import wrapped_class
 
 if TYPE_CHECKING:
     import os
@@ -57,12 +58,22 @@ def select(optimizers: Optimizers, names: Sequence[str]) -> Optimizers:
     return dict(sorted(chosen.items()))
 
 
+def wrapped_of(optimizers: Optimizers) -> Optimizers:
+    """The wrapped ones beside these, by the names of their definitions; of some rules there is none.
+
+    Raises OptimizerError for a package that was built without them.
+    """
+    found = [wrapped_class(cls) for cls in optimizers.values() if not cls.definition.evaluations]
+    return {cls.definition.name: cls for cls in found}
+
+
 _imported = 0
 
 
 @contextmanager
-def built_from(specs: Sequence[str | os.PathLike[str]]) -> Iterator[Optimizers]:
-    """The optimizers of spec files and folders, compiled into a temporary package.
+def built_from(specs: Sequence[str | os.PathLike[str]], *, wrap: bool = False) -> Iterator[Optimizers]:
+    """The optimizers of spec files and folders, compiled into a temporary package; ``wrap``: with the wrapped
+    ones beside them (``wrapped_of``).
 
     Kernels are compiled from its files when they are first used, so the classes are of use inside the
     ``with`` only. Raises ``SpecError`` with all that is wrong with the specs.
@@ -72,7 +83,7 @@ def built_from(specs: Sequence[str | os.PathLike[str]]) -> Iterator[Optimizers]:
 
     if not specs:
         raise VerificationError("built_from needs a spec or a folder of them")
-    built = compiler.build(specs)
+    built = compiler.build(specs, wrap=wrap)
     # The specs' own texts go along, under the names by which generated text knows them: a replay file
     # holds the text of its spec.
     texts = {unit.source: Path(unit.spec.path).read_text(encoding="utf-8-sig") for unit in built.units}

@@ -234,7 +234,9 @@ def effective_of(
     definition: Definition, hyperparameters: Mapping[str, float], multipliers: Mapping[str, float]
 ) -> dict[str, float]:
     """Hyperparameters as the update sees them, in the definition's order: after a group's multipliers."""
-    factor = {"lr": multipliers.get("lr_mult", 1.0), "weight_decay": multipliers.get("decay_mult", 1.0)}
+    factor = {"lr": multipliers.get("lr_mult", 1.0)}
+    decays = ("weight_decay", "wrap_l1", "wrap_l2", "wrap_weight_decay")
+    factor |= dict.fromkeys(decays, multipliers.get("decay_mult", 1.0))
     return {name: hyperparameters[name] * factor.get(name, 1.0) for name in definition.hyperparameter_names}
 
 

@@ -11,6 +11,7 @@ from solvergen.errors import NonfiniteGradient, StrayWrite
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.optimizer import Optimizer
+from solvergen.runtime.wrapping import WrappedOptimizer
 from solvergen.verify.evaluations import gradient_at
 from solvergen.verify.example import Example, Step
 from solvergen.verify.poison import untouchable
@@ -108,6 +109,11 @@ def _make(optimizer: type[Optimizer], backend: Backend, example: Example, params
         }
         groups.append({"params": members, **settings})
     arguments: dict[str, Any] = {"backend": backend, "nonfinite": example.nonfinite}
+    if issubclass(optimizer, WrappedOptimizer):
+        # Their definition alone, every call of step an update: groups may differ in whatever is drawn.
+        bare = type(optimizer.__name__, (Optimizer,), {"definition": optimizer.definition})
+        made: Optimizer = bare(groups, hyperparameters={}, options={}, **arguments)
+        return made
     return optimizer(groups, **arguments)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
-from solvergen.runtime.groups import MULTIPLIERS as GROUP_MULTIPLIERS
+from solvergen.runtime.groups import multipliers_of
 from solvergen.verify.direct import Followed, hyperparameters_of, whole_of
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
@@ -113,7 +113,7 @@ def shapes(draw: st.DrawFn, most: int, sizes: st.SearchStrategy[int] = _SIZES) -
 @st.composite
 def _groups(draw: st.DrawFn, space: Space, late: bool) -> tuple[tuple[Group, ...], list[dict[str, float]]]:
     """The groups, and the hyperparameters that each begins with. ``late``: see ``hyperparameters_near``."""
-    factors = [f for f, name in GROUP_MULTIPLIERS.items() if name in space.definition.hyperparameter_names]
+    factors = multipliers_of(space.definition.hyperparameter_names)
     groups: list[Group] = []
     hyperparameters: list[dict[str, float]] = []
     setting, base = draw(st.sampled_from(space.bases))

@@ -61,7 +61,7 @@ def _examine(path: Path, data: bytes) -> dict[str, Any]:
         assert any(d.severity == "error" for d in found.diagnostics)
         return {"valid": False, "codes": codes}
     assert all(d.severity == "warning" for d in found.diagnostics)
-    for name, text in build([path]).artifacts.items():
+    for name, text in build([path], wrap=False).artifacts.items():
         if name.endswith(".py"):
             compile(text, name, "exec")
     for stage in ("parsed", "scheduled", "latex", "sympy"):

@@ -77,7 +77,7 @@ def _example(example: Example, new: Mapping[str, str]) -> Example:
 def _made_up(text: str) -> list[str]:
     """All words of everything that is generated, in a stable order."""
     with spec_file(text) as path:
-        texts = build([path]).artifacts
+        texts = build([path], wrap=False).artifacts
     words = {word for body in texts.values() for word in re.findall(r"[A-Za-z]\w*", body, re.ASCII)}
     return sorted(word for word in words if problem_with_name(word) is None)
 

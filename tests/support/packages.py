@@ -14,7 +14,7 @@ from solvergen.compiler import build
 
 def built_package(specs: Sequence[Path | str], folder: Path) -> ModuleType:
     """The package that ``specs`` compile to, written to ``folder`` and imported under its name."""
-    output.write(folder, build(list(specs)).artifacts)
+    output.write(folder, build(list(specs), wrap=False).artifacts)
     spec = importlib.util.spec_from_file_location(
         folder.name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )

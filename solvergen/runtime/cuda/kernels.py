@@ -20,7 +20,7 @@ REDUCE = "sg_reduce"
 PASS = "sg_pass_{}"
 STAGE = "sg_stage_{}"
 
-KEPT = 64
+KEPT = 256
 """Kernels that are kept loaded although nobody may be using them; the least recently used are dropped.
 Launchers hold theirs."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from solvergen.runtime.ptx.machine.buffers import Buffer, variable_buffers
 from solvergen.runtime.ptx.machine.faults import Shape
 from solvergen.runtime.ptx.machine.launch import LIMIT, Launch, no_source, run
 from solvergen.runtime.ptx.machine.program import Program, decoded
+from solvergen.runtime.ptx.module import Module
 from solvergen.runtime.ptx.observe import Observer, watching
 from solvergen.runtime.ptx.text import parse
 
@@ -73,6 +75,12 @@ class _Done:
         return
 
 
+@functools.lru_cache(maxsize=4)
+def _module(image: bytes) -> Module:
+    """The kernels of a text, which are asked for one after the other."""
+    return parse(image.rstrip(b"\0").decode())
+
+
 class PtxDevice:
     """Runs kernels as soon as they are launched.
 
@@ -92,7 +100,7 @@ class PtxDevice:
     def load(self, image: bytes, name: str) -> LoadedKernel:
         """The kernel ``name`` of a PTX text. Raises KernelBuildError if it can't be interpreted."""
         try:
-            program = decoded(parse(image.rstrip(b"\0").decode()), name)
+            program = decoded(_module(image), name)
         except (PtxError, UnicodeDecodeError) as problem:
             raise KernelBuildError(f"the PTX of kernel {name} can't be interpreted: {problem}") from problem
         return LoadedKernel(program, variable_buffers(program))

@@ -13,6 +13,7 @@ from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
 from solvergen.runtime.groups import checked_multiplier
 from solvergen.runtime.optimizer import Optimizer
+from solvergen.runtime.wrapping import wrapped_class
 from solvergen.verify.agreement import disagreement_on
 from solvergen.verify.arguments import checked_optimizer
 from solvergen.verify.collect import shipped
@@ -50,12 +51,15 @@ def rule_of(content: Replay) -> Iterator[type[Optimizer]]:
 
     Of use inside the ``with``. Raises ReplayError if the file has no text and none of the shipped is it.
     """
-    same = shipped().get(content.optimizer)
+    same = shipped().get(content.optimizer.removeprefix("wrapped_"))
+    is_wrapped = content.optimizer.startswith("wrapped_")
+    if is_wrapped:
+        same = None if same is None else wrapped_class(same)
     if same is not None and same.definition.digest == content.digest:
         yield same
-    elif content.text is None:
+    elif content.text is None or is_wrapped:
         raise ReplayError(
-            f"the file doesn't hold the text of {content.spec!r:.80}; say where the spec is (--specs DIR), "
+            f"the file doesn't hold the rule of {content.spec!r:.80}; say where the spec is (--specs DIR), "
             "or give the optimizer's class to solvergen.verify.replay"
         )
     else:

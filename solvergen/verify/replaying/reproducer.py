@@ -49,10 +49,13 @@ def reproducer(finding: Disagreement) -> str | None:
         return None
     names = ["Example", "Group", "Step", "Tensor", "array_from"]
     package, name = finding.module.rpartition(".")[0] or finding.module, finding.optimizer
+    if finding.module.endswith(".wrapped"):
+        package = finding.module
     # Classes that verify itself compiled into a temporary package are made again from their spec.
     temporary = finding.module.startswith("solvergen_verify_")
     lines = [] if temporary else [f"from {package} import {name}"]
     names += ["built_from", "disagreement_on"] if temporary else ["disagreement_on"]
+    names += ["wrapped_of"] if temporary and finding.module.endswith(".wrapped") else []
     lines += [f"from solvergen.verify import {', '.join(names)}", ""]
     lines += ["example = Example("]
     lines += _items("groups", [_group(group) for group in example.groups])
@@ -64,8 +67,10 @@ def reproducer(finding: Disagreement) -> str | None:
         lines.append(f"    shared={_dict(example.shared)},")
     lines.append(")")
     if temporary:
-        lines.append(f"with built_from([{finding.spec!r}]) as optimizers:")
-        lines.append(f"    {name} = optimizers[{finding.definition.name!r}]")
+        wrapped = finding.module.endswith(".wrapped")
+        lines.append(f"with built_from([{finding.spec!r}]{', wrap=True' if wrapped else ''}) as optimizers:")
+        found = "wrapped_of(optimizers)" if wrapped else "optimizers"
+        lines.append(f"    {name} = {found}[{finding.definition.name!r}]")
     indent = "    " if temporary else ""
     lines.append(f"{indent}print(disagreement_on({name}, {finding.backend!r}, example))  # None: same bits")
     return "\n".join(lines)

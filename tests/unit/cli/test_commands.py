@@ -250,6 +250,7 @@ def test_check_lists_the_specs_as_json(here: Path, capsys: pytest.CaptureFixture
         ("typed", "param"),
         ("optimised", "param"),
         ("scheduled", "lr"),
+        ("wrapped", "wrap_average_new"),
         ("sympy", "lr"),
         ("latex", "lr"),
         ("cuda", "__global__"),

@@ -85,8 +85,11 @@ def test_files_are_not_mistaken_for_a_closed_stdout(here: Path) -> None:
     """Descriptor 1 would be the next that a file gets."""
     run(here, "build", "--out", "expected")
     assert run(here, "build", "--out", "found", shell="<&- >&- 2>&-").returncode == 0
-    expected = {p.name: p.read_bytes() for p in (here / "expected" / "plain").iterdir()}
-    assert {p.name: p.read_bytes() for p in (here / "found" / "plain").iterdir()} == expected
+    expected, found = (
+        {p.relative_to(here / out): p.read_bytes() for p in (here / out / "plain").rglob("*") if p.is_file()}
+        for out in ("expected", "found")
+    )
+    assert found == expected
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")

@@ -1,0 +1,159 @@
+"""What wraps an update: sections in the language itself, before and after the equations of any rule.
+
+A spec becomes another spec, of which an optimizer is generated beside its own (``<name>/wrapped/``). What
+costs memory or a pass over it is an option, there only if it is asked for; the rest are hyperparameters whose
+defaults leave every bit as it is. The order is that of ``docs/wrappers.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from solvergen.frontend.parse import is_gradient
+from solvergen.spec.digest import digest_of
+from solvergen.spec.model import Constraint, Hyperparameter, Option, Source, Spec, State, Statement, Text
+
+WRAPPERS = "<wrappers>"
+"""The file that equations of wrappers seem to come from."""
+
+HYPERPARAMETERS = (
+    Hyperparameter("wrap_every", 1.0, min=1.0, integer=True, doc="calls of step for each update"),
+    Hyperparameter("wrap_mean", 1.0, min=0.0, max=1.0, integer=True, doc="1: their mean, 0: their sum"),
+    Hyperparameter("wrap_clip_sum", 0.0, min=0.0, max=1.0, integer=True, doc="1: clip the sum"),
+    Hyperparameter("wrap_maximize", 0.0, min=0.0, max=1.0, integer=True, doc="1: ascend"),
+    Hyperparameter("wrap_unscale", 1.0, above=0.0, doc="what gradients are divided by, first of all"),
+    Hyperparameter("wrap_max_value", 0.0, min=0.0, doc="largest magnitude of a gradient's element; 0: any"),
+    Hyperparameter("wrap_max_tensor_norm", 1.0, above=0.0, doc="largest norm of each gradient"),
+    Hyperparameter("wrap_max_grad_norm", 1.0, above=0.0, doc="largest norm of all gradients together"),
+    Hyperparameter("wrap_clip_eps", 0.0, min=0.0, doc="added to norms before dividing by them"),
+    Hyperparameter("wrap_l2", 0.0, min=0.0, doc="times the parameter, added to the gradient"),
+    Hyperparameter("wrap_l1", 0.0, min=0.0, doc="times the parameter's sign, added to the gradient"),
+    Hyperparameter("wrap_weight_decay", 0.0, min=0.0, doc="decoupled weight decay, times lr"),
+    Hyperparameter("wrap_from_below", 0.0, min=0.0, max=1.0, integer=True, doc="1: wrap_low holds"),
+    Hyperparameter("wrap_low", 0.0, doc="least value of a parameter's element"),
+    Hyperparameter("wrap_from_above", 0.0, min=0.0, max=1.0, integer=True, doc="1: wrap_high holds"),
+    Hyperparameter("wrap_high", 0.0, doc="largest value of a parameter's element"),
+    Hyperparameter("wrap_average_decay", 0.999, min=0.0, max=1.0, doc="decay of the parameters' average"),
+)
+OPTIONS = (
+    Option("wrap_accumulate", False, "add what earlier calls have summed up to the gradient"),
+    Option("wrap_clip_tensor", False, "clip each gradient by its norm"),
+    Option("wrap_clip_global", False, "clip gradients by the norm of all together"),
+    Option("wrap_keep_average", False, "keep an average of the parameters"),
+)
+STATE = (
+    ("wrap_sum", "0", "param", "wrap_accumulate", "sum of the gradients of calls that didn't update"),
+    ("wrap_calls", "0", "scalar", "wrap_accumulate", "how many calls wrap_sum is of, this one included"),
+    ("wrap_average", "param", "param", "wrap_keep_average", "exponential average of the parameters"),
+)
+_SIGN = "where(wrap_maximize != 0, -1, 1)"
+BEFORE = (
+    ("wrap_accumulate", "grad = wrap_sum + grad"),
+    ("wrap_accumulate", "wrap_sum = 0"),
+    ("wrap_accumulate", "wrap_count = where(wrap_mean != 0, max(wrap_calls, 1), 1)"),
+    ("wrap_accumulate", "wrap_calls = 0"),
+    (
+        "wrap_accumulate",
+        f"grad = {_SIGN}/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad",
+    ),
+    ("not wrap_accumulate", f"grad = {_SIGN}/wrap_unscale*grad"),
+    (None, "grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)"),
+    ("wrap_clip_tensor", "wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))"),
+    ("wrap_clip_tensor", "grad = wrap_tensor_factor*grad"),
+    ("wrap_clip_global", "wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))"),
+    ("wrap_clip_global", "grad = wrap_factor*grad"),
+    ("wrap_accumulate", "grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad"),
+    (None, "grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)"),
+    (None, "grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)"),
+)
+DECAY = "param = (1 - lr*wrap_weight_decay)*param"
+AFTER = (
+    (None, "param = where(wrap_from_below != 0, max(param, wrap_low), param)"),
+    (None, "param = where(wrap_from_above != 0, min(param, wrap_high), param)"),
+    ("wrap_keep_average", "wrap_average = wrap_average_decay*wrap_average + (1 - wrap_average_decay)*param"),
+)
+
+
+def wrapped(spec: Spec) -> Spec | None:
+    """``spec`` with all sections around its equations; None if it evaluates the gradient again.
+
+    Such a rule's gradients would each want the sections, which is another rule.
+    """
+    if any(is_gradient(statement.equation) for statement in spec.update):
+        return None
+    has_lr = any(h.name == "lr" for h in spec.hyperparameters)
+    hyperparameters = tuple(h for h in HYPERPARAMETERS if has_lr or h.name != "wrap_weight_decay")
+    before = [_statement(when, equation) for when, equation in BEFORE]
+    if has_lr:
+        before.append(_statement(None, DECAY))
+    update = (*before, *spec.update, *(_statement(when, equation) for when, equation in AFTER))
+    state = tuple(
+        State(name, _text(init) if init == "param" else float(init), shape, _text(when), True, doc)
+        for name, init, shape, when, doc in STATE
+    )
+    constraints = (*spec.constraints, _CONSTRAINT)
+    parts = (
+        (*spec.hyperparameters, *hyperparameters),
+        (*spec.options, *OPTIONS),
+        (*spec.state, *state),
+    )
+    name = f"wrapped_{spec.name}"
+    return replace(
+        spec,
+        name=name,
+        class_name=f"Wrapped{spec.class_name}",
+        summary=f"{spec.summary.rstrip('.')}, with what wraps an update.",
+        hyperparameters=parts[0],
+        options=parts[1],
+        state=parts[2],
+        update=update,
+        constraints=constraints,
+        counterparts=(),
+        digest=digest_of(name, *parts, update, constraints),
+    )
+
+
+_CONSTRAINT = Constraint(
+    Text.of("wrap_every == 1", WRAPPERS),
+    "an optimizer that was made without accumulation can't begin to accumulate: make a new one",
+    Text.of("not wrap_accumulate", WRAPPERS),
+)
+
+
+def _text(text: str) -> Text:
+    return Text.of(text, WRAPPERS)
+
+
+def _statement(when: str | None, equation: str) -> Statement:
+    # Each at a line of its own: branches of one equation are known by its place.
+    places = [text for _, text in (*BEFORE, (None, DECAY), *AFTER)]
+    text = Text.of(equation, WRAPPERS, line=places.index(equation) + 1)
+    return Statement(text, None if when is None else _text(when), wraps=True)
+
+
+def accumulation() -> Spec:
+    """The rule of calls that only sum up gradients: what it is given as parameters are sums."""
+    name, update = "_accumulate", (_own("param = param + grad"),)
+    source = Source.of(WRAPPERS, "")
+    return Spec(
+        name=name,
+        class_name="Accumulate",
+        summary="Adds gradients up.",
+        description="For calls that don't update: see solvergen.Wrappers.",
+        references=(),
+        hyperparameters=(),
+        options=(),
+        state=(),
+        update=update,
+        constraints=(),
+        conventions=(),
+        counterparts=(),
+        digest=digest_of(name, (), (), (), update, ()),
+        path=WRAPPERS,
+        source=source,
+        location=source.span(1, 1, 1, 1),
+    )
+
+
+def _own(equation: str) -> Statement:
+    return Statement(Text.of(equation, WRAPPERS))

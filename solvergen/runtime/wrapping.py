@@ -1,0 +1,336 @@
+"""Optimizers whose update is wrapped: clipping, accumulation, decay, bounds, averages.
+
+What happens to elements is generated (``<name>/wrapped/``). Here is what happens around a step: which calls
+only sum gradients up, and the swap of parameters and their average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvergen.errors import HyperparameterError, OptimizerError
+from solvergen.runtime.arrays import Array
+from solvergen.runtime.buffers import type_name, writable
+from solvergen.runtime.closures import Closure
+from solvergen.runtime.cohorts import Cohort
+from solvergen.runtime.definition import Definition, definition_of
+from solvergen.runtime.dtypes import numpy_dtype
+from solvergen.runtime.interrupts import NothingDone, uninterrupted
+from solvergen.runtime.optimizer import Optimizer
+from solvergen.runtime.parameters import ParameterGroup, Parameters
+from solvergen.runtime.sums import Sums
+from solvergen.runtime.views import TensorView
+from solvergen.runtime.wrappers import (
+    PREFIX,
+    Wrappers,
+    wrapper_hyperparameters,
+    wrapper_options,
+    wrappers_of,
+)
+
+if TYPE_CHECKING:
+    from solvergen.runtime.plan import LaunchSet, StagedLaunchSet
+    from solvergen.runtime.state import SnapshotData
+
+_AGREE = (
+    ("accumulate", "wrap_every"),
+    ("accumulation", "wrap_mean"),
+    ("order", "wrap_clip_sum"),
+    ("accumulate", "wrap_accumulate"),
+    ("clip_grad_norm (or None)", "wrap_clip_global"),
+    ("average (or None)", "wrap_keep_average"),
+)
+"""What is one matter of all groups: how it is called, and the hyperparameter or option that says it."""
+
+
+class WrappedOptimizer(Optimizer):
+    """An optimizer whose update is wrapped; ``Adam(params, wrappers=Wrappers(...))`` makes one.
+
+    The ``wrap_`` hyperparameters are what wrappers are to the update; ``wrappers`` puts them into words.
+    """
+
+    _averaging = False
+
+    @property
+    def wrappers(self) -> Wrappers:
+        """What wraps the update. What costs no memory and no pass can be assigned anew; for the rest, make a
+        new optimizer. Raises OptimizerError where groups differ."""
+        every = [wrappers_of(group.hyperparameters, group.options) for group in self._groups]
+        if any(one != every[0] for one in every):
+            raise OptimizerError("groups have different wrappers; read the wrap_ values of opt.groups[i]")
+        return every[0]
+
+    @wrappers.setter
+    def wrappers(self, wrappers: Wrappers) -> None:
+        checked = _checked(wrappers, "wrappers")
+        wanted = wrapper_options(checked)
+        # A sum that is there may be left unused.
+        wanted["wrap_accumulate"] |= checked.accumulate == 1 and self._sums is not None
+        for group in self._groups:
+            for name, value in wanted.items():
+                if group.options[name] != value:
+                    raise HyperparameterError(
+                        f"these wrappers would turn {name} {'on' if value else 'off'}, which is compiled in; "
+                        "make a new optimizer with them"
+                    )
+        self.set(**wrapper_hyperparameters(checked, self.definition))
+
+    @property
+    def pending(self) -> int:
+        """How many calls of ``step`` have been summed up since the last update."""
+        if self._sums is None:
+            return 0
+        return int(max(cohort.scalars[self._column] for cohort in self._cohorts.all))
+
+    def flush(self) -> bool:
+        """Update with what was summed up, though fewer calls were made than make a step.
+
+        Returns False, with nothing changed, if there is nothing.
+        """
+        self._check_idle("flush")
+        calls = self.pending
+        return bool(calls) and self._update([None] * len(self._names), calls)
+
+    @property
+    def averages(self) -> TensorView[Any]:
+        """The exponential averages of the parameters, by name: the live arrays."""
+        column = self._average_column()
+        if self._averaging:
+            raise OptimizerError("in averaged() the parameters are the averages: read opt.params")
+        return self._view("averages", self._positions, lambda i: self._tensors[i].plan.states[column])
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """A block in which the parameters are their averages, rounded to their type. Afterwards they are what
+        they were, to the bit, whatever the block raises. The optimizer does nothing meanwhile."""
+        self._check_idle("averaged")
+        column = self._average_column()
+        back: list[Callable[[], None]] = []
+
+        def take() -> None:
+            for tensor in self._tensors:
+                writable(tensor.plan.param, f"parameter {tensor.plan.name!r}")
+            with np.errstate(all="ignore"):
+                for tensor in self._tensors:
+                    average = tensor.plan.states[column]
+                    assert average is not None
+                    back.append(self._exchange(tensor.plan.param, average, tensor.dtype))
+            self._averaging = True
+
+        def put_back() -> None:
+            while back:
+                back.pop()()
+            self._averaging = False
+
+        try:
+            uninterrupted(take)
+            yield
+        finally:
+            uninterrupted(put_back)
+
+    def _exchange(self, param: Array, average: Array, dtype: str) -> Callable[[], None]:
+        """Put ``average`` in the place of ``param``. Returns what puts everything back."""
+        backend = self._backend
+        if backend.dtype_of(average) == dtype:
+
+            def swap() -> None:
+                kept = param.copy()
+                param[...] = average
+                average[...] = kept
+
+            swap()
+            return swap
+        kept = backend.to_host(param)
+        backend.copy_in(param, backend.to_host(average).astype(numpy_dtype(dtype)))
+        return lambda: backend.copy_in(param, kept)
+
+    def _average_column(self) -> int:
+        if not self._groups[0].options["wrap_keep_average"]:
+            raise OptimizerError("this optimizer keeps no average; make one with Wrappers(average=...)")
+        return self.definition.array_states.index("wrap_average")
+
+    # What the base class asks for.
+
+    def _with_wrappers(
+        self,
+        read: Parameters,
+        hyperparameters: Mapping[str, Any],
+        options: Mapping[str, Any],
+        wrappers: Any,
+    ) -> tuple[Parameters, Mapping[str, Any], Mapping[str, Any]]:
+        definition = self.definition
+        base = _checked(Wrappers() if wrappers is None else wrappers, "wrappers")
+        groups = []
+        for i, group in enumerate(read.groups):
+            settings = dict(group.settings)
+            own = base
+            if "wrappers" in settings:
+                own = _checked(settings.pop("wrappers"), f"'wrappers' in params[{i}]")
+                settings = {
+                    **wrapper_hyperparameters(own, definition),
+                    **wrapper_options(own),
+                    **settings,
+                }
+            if own.maximize and settings.get("maximize", options.get("maximize")):
+                raise HyperparameterError(
+                    f"maximize is given twice, to {definition.class_name.removeprefix('Wrapped')} and to its "
+                    "wrappers, which would descend"
+                )
+            groups.append(ParameterGroup(group.names, settings))
+        return (
+            Parameters(read.names, read.arrays, tuple(groups), read.layout),
+            {**hyperparameters, **wrapper_hyperparameters(base, definition)},
+            {**options, **wrapper_options(base)},
+        )
+
+    def _check_groups(self) -> None:
+        first = {**self._groups[0].hyperparameters, **self._groups[0].options}
+        for i, group in enumerate(self._groups):
+            own = {**group.hyperparameters, **group.options}
+            for what, name in _AGREE:
+                if own[name] != first[name]:
+                    raise OptimizerError(
+                        f"params[0] and params[{i}] differ in their wrappers' {what}, which is one for all "
+                        "groups: begin a group's wrappers with those of the optimizer, "
+                        "dataclasses.replace(wrappers, l2=0)"
+                    )
+
+    def _prepare(self) -> None:
+        self._sums: Sums | None = None
+        if not self._groups[0].options["wrap_accumulate"]:
+            return
+        definition = self.definition
+        self._column = definition.scalar_states.index("wrap_calls")
+        self._calls = 0
+        self._scalars_of = self._scalars_counted
+        column = definition.array_states.index("wrap_sum")
+        self._sums = Sums(
+            _accumulation(type(self)),
+            self._backend,
+            self._tensors,
+            [tensor.plan.states[column] for tensor in self._tensors],
+        )
+
+    def _check_idle(self, what: str) -> None:
+        super()._check_idle(what)
+        if self._averaging:
+            raise OptimizerError(f"the parameters are their averages: {what} comes after averaged()")
+
+    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
+        self._check_idle("step")
+        if self._sums is None:
+            return super()._step(flat, closure)
+        if all(gradient is None for gradient in flat):
+            return True  # no call: there is nothing to sum
+        calls = self.pending + 1
+        return self._update(flat, calls) if calls >= self.wrap_every else self._add(flat, calls)
+
+    def _update(self, flat: Sequence[object], calls: int) -> bool:
+        """Update all tensors that have a gradient in this call or in one that was summed up."""
+        whole = [
+            self._backend.allocate(self._tensors[i].plan.param, 0.0)
+            if gradient is None and self._takes_part(i)
+            else gradient
+            for i, gradient in enumerate(flat)
+        ]
+        self._calls = calls
+        return super()._step(whole, None)
+
+    def _add(self, flat: Sequence[object], calls: int) -> bool:
+        """Sum these gradients up, and count the call for all tensors that take part."""
+        assert self._sums is not None
+        bound = self._sums.launches.bind(flat)
+        try:
+            if not self._may_step(bound, flat):
+                return False
+            bound.follow(self._sums.cohorts)
+            members = [i for i, g in enumerate(flat) if g is not None or self._takes_part(i)]
+            cohorts, _ = self._cohorts.select(None if len(members) == len(flat) else members)
+            uninterrupted(lambda: self._launch_sum(bound, cohorts, calls))
+        finally:
+            bound.release()
+        return True
+
+    def _launch_sum(self, bound: LaunchSet | StagedLaunchSet, cohorts: Sequence[Cohort], calls: int) -> None:
+        before = [(cohort, cohort.scalars) for cohort in cohorts]
+        try:
+            for cohort in cohorts:
+                cohort.scalars = self._counted(cohort.scalars, calls)
+            bound.launch()
+        except (Exception, SystemExit, NothingDone):  # as in a step
+            for cohort, scalars in before:
+                cohort.scalars = scalars
+            raise
+
+    def _takes_part(self, tensor: int) -> bool:
+        """Whether a call that was summed up had a gradient for this tensor."""
+        return self._cohorts.of(tensor).scalars[self._column] != 0.0
+
+    def _counted(self, scalars: tuple[float, ...], calls: int) -> tuple[float, ...]:
+        return (*scalars[: self._column], float(calls), *scalars[self._column + 1 :])
+
+    def _scalars_counted(self, cohort: Cohort) -> tuple[float, ...]:
+        """The scalar states that an update begins with: all its tensors have as many calls."""
+        return self._counted(cohort.scalars, self._calls)
+
+    def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
+        from solvergen.runtime.rewrapping import with_wrappers
+
+        return with_wrappers(data, self.definition, unwrapped(type(self)).definition, self._snapshot)
+
+    def __repr__(self) -> str:
+        return self._repr(
+            unwrapped(type(self)).__name__,
+            lambda name: not name.startswith(PREFIX),
+            [{"wrappers": wrappers_of(g.hyperparameters, g.options)} for g in self._groups],
+        )
+
+
+def unwrapped(cls: type[Any]) -> type[Optimizer]:
+    """The class that ``cls``, a wrapped one, wraps."""
+    owners = [one for one in cls.__mro__ if "definition" in one.__dict__]
+    return owners[1]
+
+
+def wrapped_class(cls: type[Optimizer]) -> type[Optimizer]:
+    """The wrapped class beside ``cls``, a generated one. Raises OptimizerError where there is none."""
+    definition = definition_of(cls)
+    if "definition" not in cls.__dict__:
+        raise OptimizerError(
+            f"{cls.__name__} is no generated class, but derived from one: make the wrapped optimizer of "
+            f"{definition.class_name}"
+        )
+    name = f"{cls.__module__}.wrapped"
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name != name:
+            raise
+        if definition.evaluations:
+            raise OptimizerError(
+                f"{definition.class_name} evaluates the gradient several times in a step, and what wraps one "
+                "gradient isn't there for several: it takes no wrappers"
+            ) from None
+        raise OptimizerError(
+            f"{definition.class_name} was built without wrappers: run solvergen build again"
+        ) from None
+    found: type[Optimizer] = getattr(module, f"Wrapped{definition.class_name}")
+    return found
+
+
+def _accumulation(cls: type[Optimizer]) -> Definition:
+    """The rule that sums gradients up, of the package that ``cls`` is in."""
+    package = unwrapped(cls).__module__.rpartition(".")[0]
+    found: Definition = import_module(f"{package}._accumulate.schema").DEFINITION
+    return found
+
+
+def _checked(wrappers: Any, what: str) -> Wrappers:
+    if not isinstance(wrappers, Wrappers):
+        raise HyperparameterError(f"{what} must be solvergen.Wrappers(...), not a {type_name(wrappers)}")
+    return wrappers
