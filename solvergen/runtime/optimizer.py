@@ -162,7 +162,7 @@ class Optimizer:
                     self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
-            launch = launch_bound if closure is None else partial(self._launch_evaluating, closure)
+            launch = _launch if closure is None else partial(self._launch_evaluating, closure)
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
