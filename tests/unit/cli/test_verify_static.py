@@ -123,10 +123,11 @@ def test_the_native_kernel_alone(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = said(capsys, *CPU_ONLY)
     assert (code, err) == (0, "")
     heads, row = [line.split("\t") for line in out.splitlines()]
-    assert heads == ["optimizer", "options", "dtypes", "target", "vector operations", "contracted", "outcome"]
+    counted = ["vector operations", "contracted", "loads", "stores"]
+    assert heads == ["optimizer", "options", "dtypes", "target", *counted, "outcome"]
     assert row[:4] == ["plain", "-", "float32", "cpu"]
     assert int(row[4]) > 0
-    assert row[5:] == ["0", "passed"]
+    assert row[5:] == ["0", "2", "1", "passed"]
 
 
 def test_what_cant_be_looked_at_is_said_and_fails(
