@@ -127,7 +127,7 @@ def test_the_native_kernel_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert heads == ["optimizer", "options", "dtypes", "target", *counted, "outcome"]
     assert row[:4] == ["plain", "-", "float32", "cpu"]
     assert int(row[4]) > 0
-    assert row[5:] == ["0", "2", "1", "passed"]
+    assert row[5:] == ["0", "2/2", "1/1", "passed"]
 
 
 def test_what_cant_be_looked_at_is_said_and_fails(
