@@ -51,13 +51,17 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``target = value`` under ``guard``. ``source`` is the equation as written, for comments."""
+    """``target = value`` under ``guard``. ``source`` is the equation as written, for comments.
+
+    ``part``: of which statement of the typed program this is a branch, once such are split.
+    """
 
     target: str
     value: Expression
     guard: Guard
     source: str = field(default="", compare=False)
     location: Location | None = field(default=None, compare=False, repr=False)
+    part: int | None = field(default=None, compare=False, repr=False)
 
 
 Statement = Assign

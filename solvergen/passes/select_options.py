@@ -19,8 +19,8 @@ from solvergen.ir.program import Assign, Program, Role, Symbol
 def select_options(program: Program) -> Program:
     """Replace each choice by options with a temporary that is assigned under two guards."""
     worker = _Worker(program)
-    for statement in program.statements:
-        worker.statement(statement)
+    for number, statement in enumerate(program.statements):
+        worker.statement(replace(statement, part=number))
     return replace(program, statements=tuple(worker.statements), symbols=(*program.symbols, *worker.symbols))
 
 

@@ -35,8 +35,8 @@ def single_assignment(program: Program) -> Program:
 
 
 def _key(index: int, statement: Assign) -> tuple[str, object]:
-    """The same for the branches that one equation was split into: they are one assignment."""
-    return statement.target, statement.location or index
+    """The same for the branches that one statement was split into: they are one assignment."""
+    return statement.target, ("alone", index) if statement.part is None else statement.part
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from solvergen import output, stages
 from solvergen.compiler import build, compile_spec
 from solvergen.frontend.parse import parse_condition
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Unary
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Reduce, Unary
 from solvergen.ir.schedule_text import schedule_text
 from solvergen.ir.text import expression_text, program_text
 from solvergen.spec.model import Text
@@ -20,7 +20,7 @@ from solvergen.verify.fuzzing.rule import Rule, rule_of
 from solvergen.verify.fuzzing.spec import DrawnSpec
 from solvergen.verify.fuzzing.strategies import specs
 from solvergen.verify.fuzzing.style import PLAIN
-from solvergen.verify.fuzzing.terms import Term
+from solvergen.verify.fuzzing.terms import REDUCTIONS, Term
 from solvergen.verify.fuzzing.texts import written
 from solvergen.verify.fuzzing.yaml_text import yaml_of
 from tests.fuzz.built import spec_file, styles
@@ -40,7 +40,7 @@ def _shape_of_term(term: Term) -> Shape:
         _, digits, whole = args[0]
         value = -float.fromhex(str(digits))
         return "number", value.hex(), bool(whole) and value != 0
-    return term.op, *args
+    return (term.op, term.text, *args) if term.op in REDUCTIONS else (term.op, *args)
 
 
 def _shape_of_ir(e: Expression) -> Shape:
@@ -53,6 +53,8 @@ def _shape_of_ir(e: Expression) -> Shape:
         return "neg" if e.op == "-" else e.op, *args
     if isinstance(e, Call):
         return e.function, *args
+    if isinstance(e, Reduce):
+        return e.kind, "all" if e.over_all else "", *args
     assert isinstance(e, (Binary, Compare, Logic))
     return e.op, *args
 

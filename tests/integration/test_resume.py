@@ -21,7 +21,7 @@ from solvergen.errors import SnapshotError, SnapshotMismatch, SnapshotWarning
 from solvergen.runtime import native, snapshots
 from tests.support.bits import assert_same_bits
 from tests.support.packages import built_package
-from tests.support.shipped import CLASSES
+from tests.support.shipped import CLASSES, stepped
 
 ROOT = Path(__file__).parents[2]
 FORMATS = (".h5", ".safetensors")
@@ -99,7 +99,7 @@ def run(opt: Any, first: int, last: int) -> None:
     for step in range(first, last):
         given = gradients(step)
         names = list(SHAPES)
-        opt.step([{n: given[n] for n in names[:4]}, {n: given[n] for n in names[4:]}])
+        stepped(opt, [{n: given[n] for n in names[:4]}, {n: given[n] for n in names[4:]}])
 
 
 def make(name: str, params: dict[str, Any], backend: str, options: dict[str, bool], **settings: Any) -> Any:

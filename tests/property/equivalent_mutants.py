@@ -120,6 +120,13 @@ EQUIVALENT = (
             (r"14u : exponent < 101u \? 25u", r"exponent < 101u \? 25u : \(14u\)"),
         )
     ),
+    Equivalent(
+        r"kernel\.c",
+        r"int64_t sg_end = sg_first_row\(",
+        r"1|\+ chunk->start| \+ chunk->start|chunk->start|sg_param|sg_grad",
+        r"0|-|\(chunk->start \+ 1\)||- chunk->start|sg_\w+",
+        "lanes are numbered from another element: halving pairs the same ones",
+    ),
     # Where the words of a chunk begin.
     Equivalent(r"kernel\.cu", r"return \(sg_address & 15u\) == 0", r"15u", r"14u", _EVEN),
     Equivalent(r"kernel\.cu", r"const int sg_head = ", r"15u", r"14u", _EVEN),

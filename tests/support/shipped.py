@@ -27,3 +27,8 @@ def _or_skipped(backend: str) -> Any:
 HOST_BACKENDS = ("numpy", _or_skipped("cpu"), _or_skipped("ptx"))
 """Backends of the host, for ``parametrize``: skipped, saying why, are cpu where there is no C compiler, and
 ptx where there is no NVRTC."""
+
+
+def stepped(optimizer: Any, gradients: Any) -> None:
+    """A step by these gradients; where they are evaluated again, by the same wherever the parameters are."""
+    optimizer.step((lambda: (None, gradients)) if optimizer.definition.evaluations else gradients)

@@ -6,8 +6,10 @@ from textwrap import dedent
 
 import pytest
 
+from solvergen.compiler import compile_spec
 from solvergen.emit.equations import equation_lines
 from solvergen.frontend.resolve import analyse
+from solvergen.spec.files import shipped_folder
 from solvergen.spec.reader import examine, read_spec, read_specs
 
 BASE = """\
@@ -164,6 +166,17 @@ def test_one_over_another(derive):
     spec = whole(derive("change: [{after: m, do: m = m + 0*lr}]", name="top", extends="middle"))
     assert spec.hyperparameters[1].default == 0.5
     assert equation_lines(spec) == [*ALL[:4], "m = m + 0*lr", ALL[4]]
+
+
+@pytest.mark.parametrize("name", ["sgd", "nadam", "adopt", "madgrad", "rprop", "dog", "rk23"])
+def test_it_compiles_to_what_the_base_does(tmp_path, name):
+    """All that comes from the base stands at one place, which must not make one of several equations."""
+    path = tmp_path / f"{name}.yaml"
+    path.write_text(f"name: {name}\nsummary: Derived.\nextends: {name}\n", encoding="utf-8")
+    derived, base = (compile_spec(read_spec(p)) for p in (path, shipped_folder() / path.name))
+    assert derived.spec.digest == base.spec.digest
+    assert derived.typed == base.typed
+    assert derived.schedule == base.schedule
 
 
 def test_of_the_same_name_as_one_that_comes_along(derive):
