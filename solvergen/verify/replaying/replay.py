@@ -59,7 +59,7 @@ def rule_of(content: Replay) -> Iterator[type[Optimizer]]:
         yield same
     elif content.text is None or is_wrapped:
         raise ReplayError(
-            f"the file doesn't hold the rule of {content.spec!r:.80}; say where the spec is (--specs DIR), "
+            f"the file doesn't hold the text of {content.spec!r:.80}; say where the spec is (--specs DIR), "
             "or give the optimizer's class to solvergen.verify.replay"
         )
     else:

@@ -542,3 +542,21 @@ def test_a_folder_that_is_no_path_and_a_class_that_is_no_optimizer(
         write_replay(finding, "a\x00b")
     with pytest.raises(VerificationError, match="replay needs the class of a generated optimizer, not 3"):
         replay(write_replay(finding, replays), 3)  # type: ignore[arg-type]
+
+
+def test_a_wrapped_optimizer_is_found_by_its_name() -> None:
+    from types import SimpleNamespace
+
+    from solvergen.optimizers import Adam
+    from solvergen.runtime.wrapping import wrapped_class
+    from solvergen.verify.replaying.replay import rule_of
+
+    cls = wrapped_class(Adam)
+    content = SimpleNamespace(
+        optimizer="wrapped_adam", digest=cls.definition.digest, text=None, spec="specs/adam.yaml"
+    )
+    with rule_of(content) as found:
+        assert found is cls
+    content.digest = "0" * 64
+    with pytest.raises(ReplayError, match="doesn't hold the text"), rule_of(content):
+        pass
