@@ -184,8 +184,8 @@ SG_INLINE double sg_larger(double a, double b) {
 }
 
 #define SG_HALVE(lanes, operation, half)                                                                   \
-    for (int sg_i = 0; sg_i < (half); ++sg_i)                                                              \
-    (lanes)[sg_i] = operation((lanes)[sg_i], (lanes)[sg_i + (half)])
+    for (int sg_l = 0; sg_l < (half); ++sg_l)                                                              \
+    (lanes)[sg_l] = operation((lanes)[sg_l], (lanes)[sg_l + (half)])
 #define SG_SUM(a, b) ((a) + (b))
 #define SG_TOTAL(name, operation)                                                                          \
     static __attribute__((noinline, unused)) double name(double *lanes) {                                  \

@@ -92,6 +92,7 @@ def _assignments(definition: Definition) -> tuple[_Assignment, ...]:
     found = list(_walk(update.body, ()))
     lines = text.splitlines()
     written = [line[4:] for line in (ast.get_docstring(module) or "").splitlines() if line.startswith("    ")]
+    written = [line for line in written if line != "gradient"]  # a statement, but no assignment
     assignments = []
     for number, (node, target, guards) in enumerate(found):
         code = lines[(node.end_lineno or node.lineno) - 1]

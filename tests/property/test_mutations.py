@@ -30,7 +30,6 @@ SPECS = (
     "specs/sgd.yaml",
     "specs/lion.yaml",
     "specs/caffe_adadelta.yaml",
-    "specs/lamb.yaml",
     "tests/support/specs/everything.yaml",
     "tests/support/specs/selections.yaml",
     "tests/support/specs/functions.yaml",

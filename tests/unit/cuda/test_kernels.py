@@ -40,7 +40,7 @@ def test_the_least_recently_used_are_dropped(tmp_path: Path, monkeypatch: pytest
     kernels, device = Kernels(Compiler()), Device()
 
     def kernel(number: int) -> Any:
-        options = {f"o{bit}": bool(number >> bit & 1) for bit in range(8)}
+        options = {f"o{bit}": bool(number >> bit & 1) for bit in range(9)}
         return kernels.update(device, str(tmp_path), "float32", "float32", options)  # type: ignore[arg-type]
 
     first = kernel(0)

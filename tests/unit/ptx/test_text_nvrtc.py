@@ -113,10 +113,17 @@ def test_every_optimizer(compiler: nvrtc.Nvrtc, flags: tuple[str, ...], name: st
         options = dict.fromkeys(definition.option_names, turn % 2 == 0)
         defines = update_defines(param, grad, options)
         compiled = compiler.compile(text, f"compute_{capability}", defines, extra_flags=flags)
-        kernel = check(compiled.ptx)["sg_kernel"]
-        assert kernel.max_threads == (256, 1, 1)
-        assert [p.nbytes for p in kernel.parameters] == [8] * 5
-        sources = {i.place.source for i in kernel.instructions}
+        kernels = check(compiled.ptx)
+        passes = [k for name, k in kernels.items() if name == "sg_kernel" or name.startswith("sg_pass_")]
+        active = definition.active_passes(**options), definition.active_stages(**options)
+        assert len(passes) == len(active[0])
+        assert len(kernels) == len(active[0]) + len(active[1])
+        for kernel in kernels.values():
+            assert kernel.max_threads == (256, 1, 1)
+        sources = set()
+        for kernel in passes:
+            assert [p.nbytes for p in kernel.parameters] == [8] * (8 if definition.is_staged else 5)
+            sources |= {i.place.source for i in kernel.instructions}
         assert len(sources) > 10 if flags else sources == {0}
 
 

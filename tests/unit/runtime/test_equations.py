@@ -85,7 +85,9 @@ def test_every_buffer_of_every_shipped_optimizer_has_one() -> None:
             assert found is not None
             assert found.text.startswith(f"{buffer} = ")
             path, _, line = found.place.rpartition(":")
-            assert found.text.split()[-1] in (ROOT / path).read_text().splitlines()[int(line) - 1]
+            there = (ROOT / path).read_text().splitlines()[int(line) - 1].strip()
+            # What follows from a tableau stands where its weights, its second ones and its tolerance do.
+            assert found.text.split()[-1] in there or there.startswith(("weights: ", "embedded: ", "adapt: "))
 
 
 @pytest.mark.parametrize("text", [None, "def update(:", "x = 1\n", "\0"])
