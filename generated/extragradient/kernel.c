@@ -184,7 +184,7 @@ SG_INLINE double sg_larger(double a, double b) {
 }
 
 #define SG_HALVE(lanes, operation, half)                                                                   \
-    for (int sg_l = 0; sg_l < (half); ++sg_l)                                                              \
+    for (int64_t sg_l = 0; sg_l < (half); ++sg_l)                                                          \
     (lanes)[sg_l] = operation((lanes)[sg_l], (lanes)[sg_l + (half)])
 #define SG_SUM(a, b) ((a) + (b))
 #define SG_TOTAL(name, operation)                                                                          \

@@ -184,7 +184,7 @@ SG_INLINE double sg_larger(double a, double b) {
 }
 
 #define SG_HALVE(lanes, operation, half)                                                                   \
-    for (int sg_l = 0; sg_l < (half); ++sg_l)                                                              \
+    for (int64_t sg_l = 0; sg_l < (half); ++sg_l)                                                          \
     (lanes)[sg_l] = operation((lanes)[sg_l], (lanes)[sg_l + (half)])
 #define SG_SUM(a, b) ((a) + (b))
 #define SG_TOTAL(name, operation)                                                                          \
@@ -300,7 +300,7 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
         void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        for (int sg_l = 0; sg_l < 1 * SG_LANES; ++sg_l)
+        for (int64_t sg_l = 0; sg_l < 1 * SG_LANES; ++sg_l)
             sg_lanes[sg_l] = 0.0;
         int64_t sg_end = sg_first_row((sg_grad *)buffers[1] + chunk->start, sizeof(sg_grad));
         int64_t sg_lane = SG_LANES - sg_end;
@@ -407,7 +407,7 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
         void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        for (int sg_l = 0; sg_l < 1 * SG_LANES; ++sg_l)
+        for (int64_t sg_l = 0; sg_l < 1 * SG_LANES; ++sg_l)
             sg_lanes[sg_l] = 0.0;
         int64_t sg_end = sg_first_row((sg_grad *)buffers[1] + chunk->start, sizeof(sg_grad));
         int64_t sg_lane = SG_LANES - sg_end;
@@ -538,7 +538,7 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
         void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        for (int sg_l = 0; sg_l < 2 * SG_LANES; ++sg_l)
+        for (int64_t sg_l = 0; sg_l < 2 * SG_LANES; ++sg_l)
             sg_lanes[sg_l] = 0.0;
         int64_t sg_end = sg_first_row((sg_param *)buffers[0] + chunk->start, sizeof(sg_param));
         int64_t sg_lane = SG_LANES - sg_end;
@@ -689,7 +689,7 @@ __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, 
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
         void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        for (int sg_l = 0; sg_l < 1 * SG_LANES; ++sg_l)
+        for (int64_t sg_l = 0; sg_l < 1 * SG_LANES; ++sg_l)
             sg_lanes[sg_l] = 0.0;
         int64_t sg_end = sg_first_row((sg_param *)buffers[0] + chunk->start, sizeof(sg_param));
         int64_t sg_lane = SG_LANES - sg_end;
