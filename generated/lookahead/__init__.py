@@ -48,7 +48,7 @@ class Lookahead(Optimizer):
             caller to read).
 
     Conventions:
-        - The slow weights begin as a copy of the parameters, and move at updates k, 2*k, 3*k ... of each
+        - The slow weights begin as a copy of the parameters, and move at every k-th update of each
           tensor.
         - The momentum is kept when the slow weights move, as in the paper's experiments; others reset or
           interpolate it, too.

@@ -139,7 +139,9 @@ def test_the_three_lines_run(units, name, tmp_path):
 
     file = tmp_path / "use.py"
     file.write_text("\n".join(usage(units[name].spec)))
-    scope = runpy.run_path(str(file), {"params": [np.ones(3, np.float32)], "grads": [np.ones(3, np.float32)]})
+    params, grads = [np.ones(3, np.float32)], [np.ones(3, np.float32)]
+    given = {"params": params, "grads": grads, "closure": lambda: (0.0, grads)}
+    scope = runpy.run_path(str(file), given)
     assert isinstance(scope["opt"], getattr(solvergen.optimizers, units[name].spec.class_name))
     assert scope["opt"].t == 1
 
