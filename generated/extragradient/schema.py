@@ -46,6 +46,7 @@ DEFINITION = Definition(
     yields=True,
     evaluations=(1,),
     carried=("param_before",),
+    keeping_pass=scalars.keeping_pass,
     active_passes=scalars.active_passes,
     active_stages=scalars.active_stages,
 )

@@ -33,6 +33,11 @@ def buffers_written() -> tuple[str, ...]:
     return ("param", "param_before", "grad_before", "param", "grad_new", "param", "grad_new_2", "param")
 
 
+def keeping_pass() -> tuple[int, ...]:
+    """Number of the pass that keeps the parameters as they were, as a tuple of one."""
+    return (0,)
+
+
 def active_passes() -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     return (0, 1, 2, 3)

@@ -51,6 +51,7 @@ DEFINITION = Definition(
     yields=True,
     evaluations=(1, 2, 3),
     carried=("param_before", "grad_before", "grad_new", "grad_new_2"),
+    keeping_pass=scalars.keeping_pass,
     active_passes=scalars.active_passes,
     active_stages=scalars.active_stages,
 )

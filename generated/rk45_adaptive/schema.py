@@ -57,6 +57,7 @@ DEFINITION = Definition(
     yields=True,
     evaluations=(1, 2, 3, 4, 5, 6),
     carried=("param_before", "grad_before", "param_new_6_part", "grad_new", "grad_new_2", "grad_new_3", "grad_new_4", "grad_new_5"),
+    keeping_pass=scalars.keeping_pass,
     active_passes=scalars.active_passes,
     active_stages=scalars.active_stages,
 )

@@ -33,6 +33,11 @@ def buffers_written() -> tuple[str, ...]:
     return ("param", "param_before", "param", "momentum_buffer")
 
 
+def keeping_pass() -> tuple[int, ...]:
+    """Number of the pass that keeps the parameters as they were, as a tuple of one."""
+    return (1,)
+
+
 def active_passes() -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     return (0, 1, 2)

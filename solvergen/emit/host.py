@@ -175,7 +175,22 @@ def _activity(unit: Unit, options: list[str], local: Mapping[str, str]) -> tuple
     schedule = unit.schedule
     passes = [(str(i), sweep.activity(schedule.options)) for i, sweep in enumerate(schedule.passes)]
     stages = [(str(stage.number), stage.activity(schedule.options)) for stage in schedule.stages]
+    kept = [
+        (str(i), store.guard)
+        for i, sweep in enumerate(schedule.passes)
+        for store in sweep.stores
+        if store.buffer in schedule.carried[:1]
+    ]
+    keeping = _literals_under_options(
+        "keeping_pass",
+        "Number of the pass that keeps the parameters as they were, as a tuple of one.",
+        "int",
+        _possible(kept, schedule.allowed),
+        options,
+        local["names"],
+    )
     return (
+        *([keeping] if kept else []),
         _literals_under_options(
             "active_passes",
             "Numbers of the passes over the elements that have anything to do under these options.",

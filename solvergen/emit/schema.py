@@ -110,4 +110,5 @@ def _evaluating(schedule: Schedule) -> tuple[str, ...]:
     return (
         f"evaluations={tuple_text(str(number) for number in schedule.evaluations)},",
         f"carried={tuple_text(string(name) for name in schedule.carried)},",
+        "keeping_pass=scalars.keeping_pass,",
     )

@@ -37,7 +37,7 @@ class OutputContext:
 
 @dataclass(frozen=True, slots=True)
 class StageContext:
-    """One stage. ``sized`` and such say which of its arguments the body reads."""
+    """One stage: what it reads, computes and keeps."""
 
     number: int
     guard: str | None

@@ -61,9 +61,8 @@ class _Cutter:
         self.before = self.names.take(f"{PARAM}_before")
         self.first_grad = self.names.take(f"{GRAD}_before")
         self.segments: list[list[Assign]] = [[]]
-        self.evaluated: list[
-            tuple[str, str]
-        ] = []  # of each: the parameter that it is at, the gradient's name
+        # Of each evaluation: the parameter that it is at, and the gradient's name.
+        self.evaluated: list[tuple[str, str]] = []
         for statement in rule.statements:
             if isinstance(statement.value, GradientAt):
                 assert isinstance(statement.value.at, Name)

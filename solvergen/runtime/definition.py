@@ -122,8 +122,8 @@ class Definition:
     Rules that have any are staged, and their references generators, which yield ``reference_math.gradient``
     for it. Before the last evaluation nothing is stored but parameters and what is ``carried``: arrays of a
     tensor, of its compute type, that the kernels have for the length of a step. The first is
-    ``param_before``: pass 0, which no option leaves out, keeps in it the parameter as it was, so that a step
-    can be undone.
+    ``param_before``: the pass that ``keeping_pass(**options)`` names before
+    which no parameter changes, keeps in it the parameter as it was, so that a step can be undone.
     """
 
     name: str
@@ -149,6 +149,7 @@ class Definition:
     passes: tuple[Pass, ...] = (Pass(),)
     stages: tuple[int, ...] = ()
     active_passes: Callable[..., tuple[int, ...]] = _only_pass
+    keeping_pass: Callable[..., tuple[int, ...]] = _only_pass
     active_stages: Callable[..., tuple[int, ...]] = _no_stage
     yields: bool = False
     evaluations: tuple[int, ...] = ()

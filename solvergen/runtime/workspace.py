@@ -93,7 +93,7 @@ class KernelWorkspace(ABC):
             running = [launcher for launcher in launchers if number in launcher.plan.passes]
             for launcher in running:
                 launcher.run_pass(number)
-                if number == 0:
+                if self._definition.evaluations and number == launcher.plan.keeping_pass:
                     passed.append(launcher)
             if running and "all" in one.over:
                 self.combine(number)

@@ -56,6 +56,11 @@ class LaunchPlan:
         return frozenset(self.definition.active_passes(**self.options))
 
     @cached_property
+    def keeping_pass(self) -> int:
+        """The pass that keeps the parameters as they were, of rules with evaluations."""
+        return self.definition.keeping_pass(**self.options)[0]
+
+    @cached_property
     def stages(self) -> frozenset[int]:
         """The stages that are run under the options."""
         return frozenset(self.definition.active_stages(**self.options))
@@ -138,8 +143,8 @@ class KernelLauncher(StagedLauncher, Protocol):
         ...
 
     def put_back(self) -> None:
-        """Overwrite the parameters with what pass 0 of this step has kept of them: ``carried[0]``. Only
-        called for rules with evaluations, after that pass."""
+        """Overwrite the parameters with what ``plan.keeping_pass`` of this step has kept of them:
+        ``carried[0]``. Only called for rules with evaluations, after that pass."""
         ...
 
 
