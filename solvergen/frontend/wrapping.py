@@ -57,7 +57,9 @@ BEFORE = (
         f"grad = {_SIGN}/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad",
     ),
     ("not wrap_accumulate", f"grad = {_SIGN}/wrap_unscale*grad"),
-    (None, "grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)"),
+    # Without a limit it is infinite, which no element exceeds: a choice around `clip` keeps gcc from vectorising.
+    (None, "wrap_limit = where(wrap_max_value > 0, wrap_max_value, 1/abs(wrap_max_value))"),
+    (None, "grad = clip(grad, -wrap_limit, wrap_limit)"),
     ("wrap_clip_tensor", "wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))"),
     ("wrap_clip_tensor", "grad = wrap_tensor_factor*grad"),
     ("wrap_clip_global", "wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))"),

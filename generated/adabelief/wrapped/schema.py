@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adabelief",
     class_name="WrappedAdaBelief",
     spec="specs/adabelief.yaml",
-    digest="e2827568cc5a88f10c9b04fbd3241550fecc55532c5f183c2fcaa6a15e90b51b",
+    digest="fcfaceeaabc015c8b2ce54def5bdb3a17d0fe6ad9bbff118532aa600c590172f",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -62,9 +62,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adadelta",
     class_name="WrappedAdadelta",
     spec="specs/adadelta.yaml",
-    digest="5a37ecc0a48204c77f779bee587b08eb269b885c33d9d54cdabf60e9858161bc",
+    digest="b8870f49e93aba684b09ea8397fc00d0272af9cab97e80e4ef2ce71a5293f953",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="learning rate (1 in the paper)"),
@@ -57,9 +57,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adagrad",
     class_name="WrappedAdagrad",
     spec="specs/adagrad.yaml",
-    digest="5cc366583ec9cf26091e31e179831d02e644711597c4de6ac792f12ccb1b636f",
+    digest="1951a5ecf0fd6e1844b5f4e5de811816679e8e6313452a5587a006d1e42481ce",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -57,9 +57,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adam",
     class_name="WrappedAdam",
     spec="specs/adam.yaml",
-    digest="b3bff11514271595b5f5393b7abbc330dc5f98667cadaebcfb1c96772c602a1d",
+    digest="0fbefa697f7f5b422aac64a80c5a5e307171e666c7d616269dd6a779ecf1d35a",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -60,9 +60,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

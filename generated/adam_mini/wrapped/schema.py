@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adam_mini",
     class_name="WrappedAdamMini",
     spec="specs/adam_mini.yaml",
-    digest="d81c2b82a8215412359b093af8561cf6a17be6193f4303cf62d1135ae38943b6",
+    digest="01ce6c6556de48833e911a8d68480254a67f95eba80b631618c7455f728b63c4",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -57,9 +57,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

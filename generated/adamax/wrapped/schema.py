@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adamax",
     class_name="WrappedAdamax",
     spec="specs/adamax.yaml",
-    digest="0eff61e71309c2710745293bc46ecbaa03eab459dc52fa4d31f65af8f9fce822",
+    digest="6da2843d31a182dd9833b8e9708cffa0631b5692754eefc7cd3c6d91b811e6e5",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.002, min=0.0, doc="learning rate"),
@@ -58,9 +58,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adamw",
     class_name="WrappedAdamW",
     spec="specs/adamw.yaml",
-    digest="dd7b9235e924d788a2a10a88be8bcbe89997da09bd7fdbfc9859ac8b6dea0fc1",
+    digest="08ccd1963556f1aa4a00d027fbf65b374f257c133e706e933e5c97a8b96444ba",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -60,9 +60,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adan",
     class_name="WrappedAdan",
     spec="specs/adan.yaml",
-    digest="7151213f840f351b40e1d8d4f74df38999ba28a1f756f69581db9fab9ce8babb",
+    digest="ee889bd12a471b886ad139d971f7be6951885dd0b9aa0a1cbb4692bbaa86e0c1",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -61,9 +61,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

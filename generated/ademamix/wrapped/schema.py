@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_ademamix",
     class_name="WrappedAdEMAMix",
     spec="specs/ademamix.yaml",
-    digest="20efd2ee815fa3e0aecdb17c4eaeeea2aadabae2e8b002e0c9a7a34bb54baff5",
+    digest="f4d47da047673b71547637628372b04492ccb7767d69ce509974cc9df66e2480",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -63,9 +63,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

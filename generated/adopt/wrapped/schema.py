@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adopt",
     class_name="WrappedADOPT",
     spec="specs/adopt.yaml",
-    digest="3427e8bf2154e72f8d822dd26478a39af69421d55cc400ee348e28869fc3247f",
+    digest="f4004e1cdfbadb712c741c92c836047652c629833f0253e3753bbdca4c5edf7f",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -62,9 +62,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define SG_BUFFERS 8
-#define SG_SCALARS 24
+#define SG_SCALARS 23
 #define SG_WIDE 3
 #define SG_VALUES 2
 #define SG_TOTALS 2
@@ -262,9 +262,8 @@ static __attribute__((noinline)) void sg_run_0(
 #if !SG_OPTION_wrap_accumulate
     const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
 #endif
-    const sg_real wrap_max_value_above_zero = sg_row[2];
-    const sg_real minus_wrap_max_value = sg_row[3];
-    const sg_real wrap_max_value = sg_row[4];
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
     (void)sg_row;
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
@@ -293,9 +292,9 @@ static __attribute__((noinline)) void sg_run_0(
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_3 = grad_new_2;
 #endif
-        // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
+        // grad = clip(grad, -wrap_limit, wrap_limit)
 #if SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
+        const sg_real grad_new_4 = sg_clip(grad_new_3, minus_wrap_limit, wrap_limit);
 #endif
 
 #if SG_OPTION_wrap_clip_tensor
@@ -380,9 +379,8 @@ static __attribute__((noinline)) void sg_run_1(
 #if !SG_OPTION_wrap_accumulate
     const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
 #endif
-    const sg_real wrap_max_value_above_zero = sg_row[2];
-    const sg_real minus_wrap_max_value = sg_row[3];
-    const sg_real wrap_max_value = sg_row[4];
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
 #if SG_OPTION_wrap_clip_tensor
     const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
 #endif
@@ -414,9 +412,9 @@ static __attribute__((noinline)) void sg_run_1(
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_3 = grad_new_2;
 #endif
-        // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
+        // grad = clip(grad, -wrap_limit, wrap_limit)
 #if SG_OPTION_wrap_clip_global
-        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
+        const sg_real grad_new_4 = sg_clip(grad_new_3, minus_wrap_limit, wrap_limit);
 #endif
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_wrap_clip_tensor && SG_OPTION_wrap_clip_global
@@ -504,39 +502,38 @@ static __attribute__((noinline)) void sg_run_2(
 #if !SG_OPTION_wrap_accumulate
     const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
 #endif
-    const sg_real wrap_max_value_above_zero = sg_row[2];
-    const sg_real minus_wrap_max_value = sg_row[3];
-    const sg_real wrap_max_value = sg_row[4];
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row[5];
+    const sg_real one_over_wrap_count_or_one = sg_row[4];
 #endif
-    const sg_real wrap_l2_differs_from_zero = sg_row[6];
-    const sg_real wrap_l2 = sg_row[7];
-    const sg_real wrap_l1_differs_from_zero = sg_row[8];
-    const sg_real wrap_l1 = sg_row[9];
-    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
-    const sg_real weight_decay_differs_from_zero = sg_row[11];
-    const sg_real weight_decay = sg_row[12];
+    const sg_real wrap_l2_differs_from_zero = sg_row[5];
+    const sg_real wrap_l2 = sg_row[6];
+    const sg_real wrap_l1_differs_from_zero = sg_row[7];
+    const sg_real wrap_l1 = sg_row[8];
+    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[9];
+    const sg_real weight_decay_differs_from_zero = sg_row[10];
+    const sg_real weight_decay = sg_row[11];
 #if SG_OPTION_use_beta1
-    const sg_real beta1 = sg_row[13];
+    const sg_real beta1 = sg_row[12];
 #endif
-    const sg_real beta2 = sg_row[14];
+    const sg_real beta2 = sg_row[13];
 #if SG_OPTION_use_beta3
-    const sg_real beta3 = sg_row[15];
+    const sg_real beta3 = sg_row[14];
 #endif
 #if SG_OPTION_use_beta4
-    const sg_real beta4 = sg_row[16];
+    const sg_real beta4 = sg_row[15];
 #endif
-    const sg_real lr_over_n4_or_three_or_two = sg_row[17];
-    const sg_real wrap_from_below_differs_from_zero = sg_row[18];
-    const sg_real wrap_low = sg_row[19];
-    const sg_real wrap_from_above_differs_from_zero = sg_row[20];
-    const sg_real wrap_high = sg_row[21];
+    const sg_real lr_over_n4_or_three_or_two = sg_row[16];
+    const sg_real wrap_from_below_differs_from_zero = sg_row[17];
+    const sg_real wrap_low = sg_row[18];
+    const sg_real wrap_from_above_differs_from_zero = sg_row[19];
+    const sg_real wrap_high = sg_row[20];
 #if SG_OPTION_wrap_keep_average
-    const sg_real wrap_average_decay = sg_row[22];
+    const sg_real wrap_average_decay = sg_row[21];
 #endif
 #if SG_OPTION_wrap_keep_average
-    const sg_real one_minus_wrap_average_decay = sg_row[23];
+    const sg_real one_minus_wrap_average_decay = sg_row[22];
 #endif
 #if SG_OPTION_wrap_clip_tensor
     const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
@@ -588,8 +585,8 @@ static __attribute__((noinline)) void sg_run_2(
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
-        // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
-        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
+        // grad = clip(grad, -wrap_limit, wrap_limit)
+        const sg_real grad_new_4 = sg_clip(grad_new_3, minus_wrap_limit, wrap_limit);
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_aggmo",
     class_name="WrappedAggMo",
     spec="specs/aggmo.yaml",
-    digest="fc730ff2fb9116105011a97e7b1ccc9c2e34cc5e6aaa3003acf09cfe8f9e3f83",
+    digest="aaa6e03411b1dc3ae1b097b4fa9cec953e421c282853297d13c8c56922ac2e78",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -64,9 +64,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_asgd",
     class_name="WrappedASGD",
     spec="specs/asgd.yaml",
-    digest="9c7c0e360bfffed999d1a2731cb02720a0a294a2a0d6ecb210ec195c29eeabaf",
+    digest="8205b4e74bf34a7d13811d6c16f5911c003c769963e940dbf31ea43e556e60a3",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate at the first update"),
@@ -57,9 +57,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_adadelta",
     class_name="WrappedCaffeAdaDelta",
     spec="specs/caffe_adadelta.yaml",
-    digest="16d4e6bbdc0965bfec0359a5d23ad82307e0753686b35f3846605a24bcdf4bd2",
+    digest="bd755a215f90d4e91199eabe888301acdf55c59e0b4e23e7cbcf376455fd2b7f",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -57,9 +57,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

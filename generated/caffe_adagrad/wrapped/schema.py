@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_adagrad",
     class_name="WrappedCaffeAdaGrad",
     spec="specs/caffe_adagrad.yaml",
-    digest="c15f36f52c0599bff8e9d672918f7d274dc4276499fe88dc2bf70d0b39151196",
+    digest="b117689b462a56fd14c0de4c965c8f3e367eba44e1d3bd2b79327934992c96c1",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -55,9 +55,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_adam",
     class_name="WrappedCaffeAdam",
     spec="specs/caffe_adam.yaml",
-    digest="f325d1c92476738e06ff548dc6794511602fe2ea045588479a6526ac90c5b2db",
+    digest="abc1686f59245765ec4df2b7733f85b96de6b6303d2f6510d3b6dcccebae7e0b",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -58,9 +58,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_nesterov",
     class_name="WrappedCaffeNesterov",
     spec="specs/caffe_nesterov.yaml",
-    digest="b297e9940a63034798652de913d7930c853719e32ee7763d48f58eef244c64ca",
+    digest="36c381faeb08aba59765a725a0c45cd6e828198ddbed7b384622907a30095a91",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -55,9 +55,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

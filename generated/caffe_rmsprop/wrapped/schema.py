@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_rmsprop",
     class_name="WrappedCaffeRMSProp",
     spec="specs/caffe_rmsprop.yaml",
-    digest="4a0a4aea93b7a238068e004d4e52eb717b6e941550569c0d17e082554775faa1",
+    digest="ef6d4a0d5260d6c8be9015049f2b817093f4c792f66d47eb493ca0413643d607",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -56,9 +56,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_sgd",
     class_name="WrappedCaffeSGD",
     spec="specs/caffe_sgd.yaml",
-    digest="bd4dd131ea76c3ba2450be1c148b256ad0248dec88c996b5cd4d5a2a4cba7755",
+    digest="cf143c65e6b27b467380980b77ed1289728384664eb4e59e19900374b15e98e8",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -55,9 +55,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

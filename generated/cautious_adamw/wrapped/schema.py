@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_cautious_adamw",
     class_name="WrappedCautiousAdamW",
     spec="specs/cautious_adamw.yaml",
-    digest="96169dd13cbb37fc432d6a49cb7a862ef4572b5a4d8894b7adb9c7a44638a720",
+    digest="aa9f8a7d8a97d77320e907a2c4a74409ef1795a8600259e87d82dbe4a677622f",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -59,9 +59,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_dadapt_adamw",
     class_name="WrappedDAdaptAdamW",
     spec="specs/dadapt_adamw.yaml",
-    digest="950da0af8df4518b436ad8583a644a7fc930d7708164a044bcfec2cdcd62eba3",
+    digest="37bb07ee321d6c2e50ade6e1c8a9de8310aa407773c7bccbe11f63b75ac69a36",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="multiplies the estimated rate"),
@@ -66,9 +66,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_diffgrad",
     class_name="WrappedDiffGrad",
     spec="specs/diffgrad.yaml",
-    digest="39e9f9d85222134ba236f0711352a4cae5201bd1c7b39b45176a118781937348",
+    digest="ec75d1b304600f322272c1fb76477dd0c879e6c681fd94c242310438539d2d76",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -58,9 +58,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -3,7 +3,7 @@
    edit those instead. */
 
 #define SG_BUFFERS 6
-#define SG_SCALARS 20
+#define SG_SCALARS 19
 #define SG_WIDE 6
 #define SG_VALUES 3
 #define SG_TOTALS 5
@@ -352,9 +352,8 @@ struct sg_scalars_0 {
 #if !SG_OPTION_wrap_accumulate
     sg_real constant_or_one_over_wrap_unscale;
 #endif
-    sg_real wrap_max_value_above_zero;
-    sg_real minus_wrap_max_value;
-    sg_real wrap_max_value;
+    sg_real minus_wrap_limit;
+    sg_real wrap_limit;
 };
 
 /* What the terms of sg_n elements are formed of: of each reduction one number, or two. */
@@ -375,9 +374,8 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
 #if !SG_OPTION_wrap_accumulate
     const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
 #endif
-    const sg_real wrap_max_value_above_zero = sg_row.wrap_max_value_above_zero;
-    const sg_real minus_wrap_max_value = sg_row.minus_wrap_max_value;
-    const sg_real wrap_max_value = sg_row.wrap_max_value;
+    const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
+    const sg_real wrap_limit = sg_row.wrap_limit;
     sg_real sg_lanes_grad[sg_n];
 #if SG_OPTION_wrap_accumulate
     sg_real sg_lanes_wrap_sum[sg_n];
@@ -415,9 +413,9 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_3 = grad_new_2;
 #endif
-        // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
+        // grad = clip(grad, -wrap_limit, wrap_limit)
 #if SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
+        const sg_real grad_new_4 = sg_clip(grad_new_3, minus_wrap_limit, wrap_limit);
 #endif
 
 #if SG_OPTION_wrap_clip_tensor
@@ -466,9 +464,8 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if !SG_OPTION_wrap_accumulate
         sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
 #endif
-        sg_row.wrap_max_value_above_zero = sg_scalars[2];
-        sg_row.minus_wrap_max_value = sg_scalars[3];
-        sg_row.wrap_max_value = sg_scalars[4];
+        sg_row.minus_wrap_limit = sg_scalars[2];
+        sg_row.wrap_limit = sg_scalars[3];
 
 #if SG_OPTION_wrap_clip_tensor
         double sg_lane_0 = 0.0;
@@ -540,9 +537,8 @@ struct sg_scalars_1 {
 #if !SG_OPTION_wrap_accumulate
     sg_real constant_or_one_over_wrap_unscale;
 #endif
-    sg_real wrap_max_value_above_zero;
-    sg_real minus_wrap_max_value;
-    sg_real wrap_max_value;
+    sg_real minus_wrap_limit;
+    sg_real wrap_limit;
 #if SG_OPTION_wrap_clip_tensor
     sg_real wrap_tensor_factor;
 #endif
@@ -566,9 +562,8 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #if !SG_OPTION_wrap_accumulate
     const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
 #endif
-    const sg_real wrap_max_value_above_zero = sg_row.wrap_max_value_above_zero;
-    const sg_real minus_wrap_max_value = sg_row.minus_wrap_max_value;
-    const sg_real wrap_max_value = sg_row.wrap_max_value;
+    const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
+    const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_clip_tensor
     const sg_real wrap_tensor_factor = sg_row.wrap_tensor_factor;
 #endif
@@ -609,9 +604,9 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_3 = grad_new_2;
 #endif
-        // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
+        // grad = clip(grad, -wrap_limit, wrap_limit)
 #if SG_OPTION_wrap_clip_global
-        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
+        const sg_real grad_new_4 = sg_clip(grad_new_3, minus_wrap_limit, wrap_limit);
 #endif
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_wrap_clip_tensor && SG_OPTION_wrap_clip_global
@@ -667,9 +662,8 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if !SG_OPTION_wrap_accumulate
         sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
 #endif
-        sg_row.wrap_max_value_above_zero = sg_scalars[2];
-        sg_row.minus_wrap_max_value = sg_scalars[3];
-        sg_row.wrap_max_value = sg_scalars[4];
+        sg_row.minus_wrap_limit = sg_scalars[2];
+        sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
@@ -745,9 +739,8 @@ struct sg_scalars_2 {
 #if !SG_OPTION_wrap_accumulate
     sg_real constant_or_one_over_wrap_unscale;
 #endif
-    sg_real wrap_max_value_above_zero;
-    sg_real minus_wrap_max_value;
-    sg_real wrap_max_value;
+    sg_real minus_wrap_limit;
+    sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
     sg_real one_over_wrap_count_or_one;
 #endif
@@ -785,9 +778,8 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #if !SG_OPTION_wrap_accumulate
     const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
 #endif
-    const sg_real wrap_max_value_above_zero = sg_row.wrap_max_value_above_zero;
-    const sg_real minus_wrap_max_value = sg_row.minus_wrap_max_value;
-    const sg_real wrap_max_value = sg_row.wrap_max_value;
+    const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
+    const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
     const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
 #endif
@@ -843,8 +835,8 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
-        // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
-        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
+        // grad = clip(grad, -wrap_limit, wrap_limit)
+        const sg_real grad_new_4 = sg_clip(grad_new_3, minus_wrap_limit, wrap_limit);
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;
@@ -927,19 +919,18 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if !SG_OPTION_wrap_accumulate
         sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
 #endif
-        sg_row.wrap_max_value_above_zero = sg_scalars[2];
-        sg_row.minus_wrap_max_value = sg_scalars[3];
-        sg_row.wrap_max_value = sg_scalars[4];
+        sg_row.minus_wrap_limit = sg_scalars[2];
+        sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[5];
+        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
-        sg_row.wrap_l2 = sg_scalars[7];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
-        sg_row.wrap_l1 = sg_scalars[9];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
-        sg_row.weight_decay_differs_from_zero = sg_scalars[11];
-        sg_row.weight_decay = sg_scalars[12];
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
+        sg_row.wrap_l2 = sg_scalars[6];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
+        sg_row.wrap_l1 = sg_scalars[8];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
+        sg_row.weight_decay_differs_from_zero = sg_scalars[10];
+        sg_row.weight_decay = sg_scalars[11];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
@@ -1020,9 +1011,8 @@ struct sg_scalars_3 {
 #if !SG_OPTION_wrap_accumulate
     sg_real constant_or_one_over_wrap_unscale;
 #endif
-    sg_real wrap_max_value_above_zero;
-    sg_real minus_wrap_max_value;
-    sg_real wrap_max_value;
+    sg_real minus_wrap_limit;
+    sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
     sg_real one_over_wrap_count_or_one;
 #endif
@@ -1064,9 +1054,8 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #if !SG_OPTION_wrap_accumulate
     const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
 #endif
-    const sg_real wrap_max_value_above_zero = sg_row.wrap_max_value_above_zero;
-    const sg_real minus_wrap_max_value = sg_row.minus_wrap_max_value;
-    const sg_real wrap_max_value = sg_row.wrap_max_value;
+    const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
+    const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
     const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
 #endif
@@ -1155,8 +1144,8 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
-        // grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
-        const sg_real grad_new_4 = wrap_max_value_above_zero != (sg_real)0.0 ? sg_clip(grad_new_3, minus_wrap_max_value, wrap_max_value) : grad_new_3;
+        // grad = clip(grad, -wrap_limit, wrap_limit)
+        const sg_real grad_new_4 = sg_clip(grad_new_3, minus_wrap_limit, wrap_limit);
         // grad = wrap_tensor_factor*grad
 #if SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_5 = wrap_tensor_factor * grad_new_4;
@@ -1287,31 +1276,30 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if !SG_OPTION_wrap_accumulate
         sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
 #endif
-        sg_row.wrap_max_value_above_zero = sg_scalars[2];
-        sg_row.minus_wrap_max_value = sg_scalars[3];
-        sg_row.wrap_max_value = sg_scalars[4];
+        sg_row.minus_wrap_limit = sg_scalars[2];
+        sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[5];
+        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
-        sg_row.wrap_l2 = sg_scalars[7];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
-        sg_row.wrap_l1 = sg_scalars[9];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
-        sg_row.weight_decay_differs_from_zero = sg_scalars[11];
-        sg_row.weight_decay = sg_scalars[12];
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
+        sg_row.wrap_l2 = sg_scalars[6];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
+        sg_row.wrap_l1 = sg_scalars[8];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
+        sg_row.weight_decay_differs_from_zero = sg_scalars[10];
+        sg_row.weight_decay = sg_scalars[11];
 #if SG_OPTION_average
-        sg_row.gamma_plus_one_over_t_plus_gamma = sg_scalars[13];
+        sg_row.gamma_plus_one_over_t_plus_gamma = sg_scalars[12];
 #endif
-        sg_row.wrap_from_below_differs_from_zero = sg_scalars[14];
-        sg_row.wrap_low = sg_scalars[15];
-        sg_row.wrap_from_above_differs_from_zero = sg_scalars[16];
-        sg_row.wrap_high = sg_scalars[17];
+        sg_row.wrap_from_below_differs_from_zero = sg_scalars[13];
+        sg_row.wrap_low = sg_scalars[14];
+        sg_row.wrap_from_above_differs_from_zero = sg_scalars[15];
+        sg_row.wrap_high = sg_scalars[16];
 #if SG_OPTION_wrap_keep_average
-        sg_row.wrap_average_decay = sg_scalars[18];
+        sg_row.wrap_average_decay = sg_scalars[17];
 #endif
 #if SG_OPTION_wrap_keep_average
-        sg_row.one_minus_wrap_average_decay = sg_scalars[19];
+        sg_row.one_minus_wrap_average_decay = sg_scalars[18];
 #endif
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_dog",
     class_name="WrappedDoG",
     spec="specs/dog.yaml",
-    digest="07a080ab351c9c239725ef3557fdb8958bf1c224cbfc64a670b6f5aababa677d",
+    digest="64d4092976c15b2d72760233b547eac00c407d4d6c99f14f4e930f8e6d3143cb",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="multiplies the rate; best left at 1"),
@@ -60,9 +60,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_fromage",
     class_name="WrappedFromage",
     spec="specs/fromage.yaml",
-    digest="dedf1b73e0703928d31d83b4a53fb220eb060c237f1a2b7f9b275adcdebc610f",
+    digest="70d5223378eb9e85631239b14658517678a31918e7e406577a1260db0fa1d68b",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="size of a step beside the tensor"),
@@ -54,9 +54,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -6,7 +6,8 @@
     when wrap_accumulate: wrap_calls = 0
     when wrap_accumulate: grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
     when not wrap_accumulate: grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
-    grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
+    wrap_limit = where(wrap_max_value > 0, wrap_max_value, 1/abs(wrap_max_value))
+    grad = clip(grad, -wrap_limit, wrap_limit)
     when wrap_clip_tensor: wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))
     when wrap_clip_tensor: grad = wrap_tensor_factor*grad
     when wrap_clip_global: wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
@@ -105,7 +106,8 @@ def update(
         grad = divide(-1.0 if wrap_maximize != 0 else 1.0, wrap_unscale * (1.0 if wrap_clip_sum != 0 else wrap_count)) * grad
     else:
         grad = divide(-1.0 if wrap_maximize != 0 else 1.0, wrap_unscale) * grad
-    grad = clip(grad, -wrap_max_value, wrap_max_value) if wrap_max_value > 0 else grad
+    wrap_limit = wrap_max_value if wrap_max_value > 0 else divide(1.0, absolute(wrap_max_value))
+    grad = clip(grad, -wrap_limit, wrap_limit)
     if wrap_clip_tensor:
         wrap_tensor_factor = minimum(1.0, divide(wrap_max_tensor_norm, norm2(grad) + wrap_clip_eps))
         grad = wrap_tensor_factor * grad

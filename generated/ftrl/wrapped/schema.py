@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_ftrl",
     class_name="WrappedFTRL",
     spec="specs/ftrl.yaml",
-    digest="b18bf6fe6f6b049689ce8ee8fb19e8d247379605be5232c2152e471e8006fc61",
+    digest="f0f4738c1cc1af845a291c924380864739ba84fa82b919341e18df7ce0925e27",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, above=0.0, doc="learning rate (the paper's alpha)"),
@@ -60,9 +60,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

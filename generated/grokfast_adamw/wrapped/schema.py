@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_grokfast_adamw",
     class_name="WrappedGrokfastAdamW",
     spec="specs/grokfast_adamw.yaml",
-    digest="89f19a9f62c77414425c98add96f7127bdde4d5dffd3efffa439f2e77df2c6ad",
+    digest="3ed4931382967cc80093c20ba74f8705ea936e48cccbdeb554a3a6ca25bceac1",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -60,9 +60,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

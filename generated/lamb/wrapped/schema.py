@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_lamb",
     class_name="WrappedLAMB",
     spec="specs/lamb.yaml",
-    digest="92a6dc208cce1d2c79fb731c44f0b00d2db8ff87f7b796e26ad4e2e34206aede",
+    digest="a3afcae078f2efbd780d74af10707a9cc55a950c0ed70edae2af875d144fb37c",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -62,9 +62,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

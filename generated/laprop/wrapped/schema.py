@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_laprop",
     class_name="WrappedLaProp",
     spec="specs/laprop.yaml",
-    digest="0e4621a820d8d2f3d463cb828d549ae4dbffa400af699824676597050fbd6353",
+    digest="219041a141d5302716759a72675ba7882c7bd84e0a37601af2ada8a68ebc2754",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.0004, min=0.0, doc="learning rate"),
@@ -61,9 +61,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

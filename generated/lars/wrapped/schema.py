@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_lars",
     class_name="WrappedLARS",
     spec="specs/lars.yaml",
-    digest="8088e897c64d0b8670e91f81fcf389b25c11a260c55f03fe1e10ad008819d478",
+    digest="52536fb65406fe3aae2cad5a02c4a9a1c6eb5d251c2495c704d5ac78c443fb7b",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="learning rate"),
@@ -61,9 +61,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_ldog",
     class_name="WrappedLDoG",
     spec="specs/ldog.yaml",
-    digest="a0c241b86c9b988d8b7402ed802ccf550ab892d4480f35265bc477a23b7e3432",
+    digest="a4876f35cd862d732d4c0f967a43581db70959d7bc379824c6ad96cea296c660",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="multiplies the rate; best left at 1"),
@@ -60,9 +60,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

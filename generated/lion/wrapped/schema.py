@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_lion",
     class_name="WrappedLion",
     spec="specs/lion.yaml",
-    digest="edf74feff8832715046d3ece0ac1e627ee2eb217e49fd1d8009ddc221725723c",
+    digest="c5586015cacef16f27da4bac8dbb2e33f3665c4be5c431a1b311b3e6564bbf86",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.0001, min=0.0, doc="learning rate"),
@@ -55,9 +55,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_lookahead",
     class_name="WrappedLookahead",
     spec="specs/lookahead.yaml",
-    digest="3bfd5dd8c3465b7dc0a9ca849bb971ed8bb94349c6497b48f394cd3bb26caa73",
+    digest="84716f9a4499e2574362f70084afb98e72d81484e8fa63b4b70d26640788aad1",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.1, min=0.0, doc="learning rate of the fast weights"),
@@ -57,9 +57,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_madgrad",
     class_name="WrappedMADGRAD",
     spec="specs/madgrad.yaml",
-    digest="6d10e85798d88400eb6c04c8bf48aec21521f22df07f600d9bde797137348326",
+    digest="b0707b77b4f38b49e42b56ab3cbbd1df58be4a3159ef4b759a19d2bf4948ea34",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -59,9 +59,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_mars_adamw",
     class_name="WrappedMarsAdamW",
     spec="specs/mars_adamw.yaml",
-    digest="f27b4dff8e2bec3a4d61f24c02e4934df5e67b8a419f5757f1c37b18b6b2dd27",
+    digest="2c7a42cae0485f24c4bccfb162b8c97801890d49e9d062d80e97293f75248fa9",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.003, min=0.0, doc="learning rate"),
@@ -59,9 +59,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_nadam",
     class_name="WrappedNAdam",
     spec="specs/nadam.yaml",
-    digest="d4812d1fea95da0d9514b18f9cb1c603ae5e5cfbd6e7f994c4bf56d70311e972",
+    digest="b5ada20ec4546cf0b3a7c89d0474c507e627861ede02bc61b84aa2cb867c4945",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.002, min=0.0, doc="learning rate"),
@@ -61,9 +61,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

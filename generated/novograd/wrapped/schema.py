@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_novograd",
     class_name="WrappedNovoGrad",
     spec="specs/novograd.yaml",
-    digest="0d5c6cbf5cef9b9f5c4e435e2fbafe15840d586d5045f4c77bcee99d61426fdb",
+    digest="7da5889e889f53a4c547990e54182f663388d2b25678635eeac69214f96d4eca",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -61,9 +61,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

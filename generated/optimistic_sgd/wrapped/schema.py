@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_optimistic_sgd",
     class_name="WrappedOptimisticSGD",
     spec="specs/optimistic_sgd.yaml",
-    digest="b3a084bbc5bdd45914e681ec538bd8ebae2bafdeadf8c1e0d5a503008b404a82",
+    digest="1f5487adaa2c8c8142a657aaeb01846f69b292fd6837b4776880597a262a57ba",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -54,9 +54,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_prodigy",
     class_name="WrappedProdigy",
     spec="specs/prodigy.yaml",
-    digest="214e5b61300ff438450261b0c3f438afc31155188a12089d2d09ddf586de5b80",
+    digest="08bc15f883b9170974c121aba50b06c6a5933defec9ff6b41c13ff074e757366",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="multiplies the estimated rate"),
@@ -71,9 +71,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

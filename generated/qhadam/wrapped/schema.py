@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_qhadam",
     class_name="WrappedQHAdam",
     spec="specs/qhadam.yaml",
-    digest="e9ad2cb534d36d9c75d1d0f65c7355a96307ab675e31ad415b182c9209718ff0",
+    digest="c8c489c5fc2ee3a8020187798857e005dc96b0832e9e670609124c063343e19c",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -62,9 +62,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

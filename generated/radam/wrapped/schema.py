@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_radam",
     class_name="WrappedRAdam",
     spec="specs/radam.yaml",
-    digest="cdbe4dfe9398cb056792dfdf8e66697b2353e73dd31a7962c16a23a8a062f716",
+    digest="e65fa7e285e1d4694f01110c7644ac89708c132301380bd6c2328c032736629b",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -60,9 +60,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_rmsprop",
     class_name="WrappedRMSprop",
     spec="specs/rmsprop.yaml",
-    digest="d40c2ea7fc9c31622b1a9d3bf8dc4274e86b2d8c2c21a521d68c652836cba44e",
+    digest="89be6cabda91522161ebc88aab4aeb0819e7f533752c31965322b435447bc632",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -61,9 +61,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_rmsprop_tf",
     class_name="WrappedRMSpropTF",
     spec="specs/rmsprop_tf.yaml",
-    digest="1277d13e04fcfa584159d26976223604dbcdb9918e9f5856765e489338c6a2c8",
+    digest="99fa3031ba96c832aa16392358d05ced7895f847be1d676e4043b3254029fc01",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -63,9 +63,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

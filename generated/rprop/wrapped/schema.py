@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_rprop",
     class_name="WrappedRprop",
     spec="specs/rprop.yaml",
-    digest="9652579f3b07fe18222a0907800bbe0ea5a1f391f0922e6159364de4edf79909",
+    digest="ea65a0ecb846f054a246311997a4341a68f7e3f69f86116b9603e4afc383437f",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="the first step size; has no effect later"),
@@ -58,9 +58,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

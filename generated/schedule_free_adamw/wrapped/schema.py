@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_schedule_free_adamw",
     class_name="WrappedScheduleFreeAdamW",
     spec="specs/schedule_free_adamw.yaml",
-    digest="8ceb0332e6a33f4aca78e8b0846bcde4e378d8eae9a29dd98afa9ff8d0bdcf75",
+    digest="9cb632731034165ad509325f07a18e39074294267a9374f1a98cd8fc1b6dc15c",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.0025, min=0.0, doc="learning rate"),
@@ -65,9 +65,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

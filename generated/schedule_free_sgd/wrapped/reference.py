@@ -6,7 +6,8 @@
     when wrap_accumulate: wrap_calls = 0
     when wrap_accumulate: grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
     when not wrap_accumulate: grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
-    grad = where(wrap_max_value > 0, clip(grad, -wrap_max_value, wrap_max_value), grad)
+    wrap_limit = where(wrap_max_value > 0, wrap_max_value, 1/abs(wrap_max_value))
+    grad = clip(grad, -wrap_limit, wrap_limit)
     when wrap_clip_tensor: wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))
     when wrap_clip_tensor: grad = wrap_tensor_factor*grad
     when wrap_clip_global: wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
@@ -37,7 +38,16 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from solvergen.runtime.reference_math import clip, divide, maximum, minimum, norm2, over_all, sign
+from solvergen.runtime.reference_math import (
+    absolute,
+    clip,
+    divide,
+    maximum,
+    minimum,
+    norm2,
+    over_all,
+    sign,
+)
 
 from ..._functions import general_power
 
@@ -97,7 +107,8 @@ def update(
         grad = divide(-1.0 if wrap_maximize != 0 else 1.0, wrap_unscale * (1.0 if wrap_clip_sum != 0 else wrap_count)) * grad
     else:
         grad = divide(-1.0 if wrap_maximize != 0 else 1.0, wrap_unscale) * grad
-    grad = clip(grad, -wrap_max_value, wrap_max_value) if wrap_max_value > 0 else grad
+    wrap_limit = wrap_max_value if wrap_max_value > 0 else divide(1.0, absolute(wrap_max_value))
+    grad = clip(grad, -wrap_limit, wrap_limit)
     if wrap_clip_tensor:
         wrap_tensor_factor = minimum(1.0, divide(wrap_max_tensor_norm, norm2(grad) + wrap_clip_eps))
         grad = wrap_tensor_factor * grad

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_schedule_free_sgd",
     class_name="WrappedScheduleFreeSGD",
     spec="specs/schedule_free_sgd.yaml",
-    digest="740760ba4bc389c4e809a0bc027fed707ec9ed7118b5829ba77eea28e852aede",
+    digest="4705ced8d30d143af34a9b3fb430ae9192d8c3eb00215e1a1c102a1542efdbec",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="learning rate"),
@@ -61,9 +61,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

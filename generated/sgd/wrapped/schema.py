@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_sgd",
     class_name="WrappedSGD",
     spec="specs/sgd.yaml",
-    digest="6305fbcdba39f96de94b555c2976fdc93ec56f373124237527e0926cff37d52f",
+    digest="3c3a2513b341521b4024df4585c59e144d33c21bc3c7a907d04138762eddfad9",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -58,9 +58,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_signsgd",
     class_name="WrappedSignSGD",
     spec="specs/signsgd.yaml",
-    digest="9cbd5d92097056bff24ab56139ba40ba9ee6f437b2dc5f4af58775d5f8cbe0b9",
+    digest="03318c6f868fb403115070a6873a28ef02dfec2ea79726befa8ca74cfe47afff",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate: what every element moves by"),
@@ -57,9 +57,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

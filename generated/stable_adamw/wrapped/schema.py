@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_stable_adamw",
     class_name="WrappedStableAdamW",
     spec="specs/stable_adamw.yaml",
-    digest="3dbe7bebe89fa37b6661b7a29e12946124f4aa862291559e47ec1f8ae0cb3095",
+    digest="d6f5243627b9eea821bbf99373ab7f61d9cf08bd27f8ba7a005b0414294e1f10",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -59,9 +59,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

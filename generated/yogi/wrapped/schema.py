@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_yogi",
     class_name="WrappedYogi",
     spec="specs/yogi.yaml",
-    digest="ffac195caa5fd355fe10900eff77d7e3609ccb6020a2bdf99d14e7c1afab2d17",
+    digest="c674450e5c5fd395abbeb33d4aa53f6e03f2b2e18bbee6cb0f395323a9dc450c",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -59,9 +59,8 @@ DEFINITION = Definition(
     table=(
         "scalar",
         "constant_or_one_over_wrap_unscale",
-        "wrap_max_value_above_zero",
-        "minus_wrap_max_value",
-        "wrap_max_value",
+        "minus_wrap_limit",
+        "wrap_limit",
         "one_over_wrap_count_or_one",
         "wrap_l2_differs_from_zero",
         "wrap_l2",

@@ -121,3 +121,15 @@ def _flags() -> list[str]:
     from solvergen.runtime.native.processor import processor
 
     return processor().split() if platform.machine() == "x86_64" else ["fma"]
+
+
+@pytest.mark.parametrize("name", ["adamw", "caffe_sgd", "lion", "nadam", "sgd"])
+@pytest.mark.parametrize("option", [0, 1])
+def test_so_are_those_of_wrapped_rules(name: str, option: int) -> None:
+    text = (ROOT / "generated" / name / "wrapped/kernel.c").read_text(encoding="utf-8")
+    listing = assembly(text, ("SG_PARAM=0", "SG_GRAD=0", *_options(text, option)))
+    found = runs(listing)
+    assert found
+    for function in found:
+        assert any(loop.packed and not loop.scalar for loop in loops(listing, function)), function
+    assert fused_operations(listing) == []
