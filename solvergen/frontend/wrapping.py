@@ -57,7 +57,7 @@ BEFORE = (
         f"grad = {_SIGN}/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad",
     ),
     ("not wrap_accumulate", f"grad = {_SIGN}/wrap_unscale*grad"),
-    # Without a limit it is infinite, which no element exceeds: a choice around `clip` keeps gcc from vectorising.
+    # Without a limit it is infinite: a choice around `clip` would keep gcc from vectorising the loop.
     (None, "wrap_limit = where(wrap_max_value > 0, wrap_max_value, 1/abs(wrap_max_value))"),
     (None, "grad = clip(grad, -wrap_limit, wrap_limit)"),
     ("wrap_clip_tensor", "wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))"),
