@@ -1,8 +1,8 @@
 """Penalties and projections: equations in the parameter that a spec has beside its update.
 
 A penalty is a term of the loss: SymPy differentiates it, and the derivative, as text of the language, is
-added to each gradient that the rule gets. A projection is what becomes of the parameter's new value. Both turn into
-statements like any other, so that everything behind this sees nothing but a rule.
+added to each gradient that the rule gets. A projection is what becomes of the parameter's new value. Both
+turn into statements like any other, so that everything behind this sees nothing but a rule.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
@@ -22,6 +22,7 @@ from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
 from solvergen.runtime.definition import Definition, definition_of
+from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
 from solvergen.runtime.groups import MULTIPLIERS, Group
 from solvergen.runtime.interrupts import NothingDone, interruptible, uninterrupted
 from solvergen.runtime.naming import did_you_mean
@@ -85,9 +86,8 @@ class Optimizer:
         updated in place, HyperparameterError for settings, BackendUnavailable for backends.
         """
         definition = definition_of(type(self))
-        read, hyperparameters, options = self._with_wrappers(
-            read_parameters(params), hyperparameters, options, wrappers
-        )
+        read, frozen = read_frozen(read_parameters(params))
+        read, hyperparameters, options = self._with_wrappers(read, hyperparameters, options, wrappers)
         self._policy = checked_policy(nonfinite)
         self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
         self._check_groups()
@@ -95,7 +95,8 @@ class Optimizer:
         self._backend = _backend(backend, read)
         self._given_backend = backend if isinstance(backend, str) else backend.name
         self._by_position = read.layout.by_position
-        self._layout = read.layout
+        self._whole_layout = read.layout
+        self._freeze(frozen)
         self._names = read.names
         self._positions = {name: i for i, name in enumerate(read.names)}
         arrays = adopt_all(self._backend, read.names, read.arrays)
@@ -106,6 +107,7 @@ class Optimizer:
             definition, self._backend, self._tensors, [g.options for g in self._groups], self._workspace
         )
         self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
+        self._constraint: Callable[[str, Any], object] | None = None
         self._prepare()
 
     @overload
@@ -168,6 +170,8 @@ class Optimizer:
             return False
         finally:
             bound.release()
+        if self._constraint is not None:
+            self._constrain(bound.members)
         return True
 
     # What wrapped optimizers do otherwise.
@@ -241,6 +245,48 @@ class Optimizer:
             ) from problem
         if not self._may_step(bound, flat):
             raise LeftOut
+
+    def _constrain(self, members: Sequence[int] | None) -> None:
+        """Hand the parameters that were updated to the function that constrains them."""
+        assert self._constraint is not None
+        for i in range(len(self._tensors)) if members is None else members:
+            self._constraint(self._names[i], self._tensors[i].plan.param)
+
+    @property
+    def constraint(self) -> Callable[[str, Any], object] | None:
+        """A function that is called after each step with the name and the array of every parameter that was
+        updated, to change it in place: a pass of its own. None: there is none. It is in no snapshot and no
+        configuration. What it raises goes through; the step is done then."""
+        return self._constraint
+
+    @constraint.setter
+    def constraint(self, function: Callable[[str, Any], object] | None) -> None:
+        if function is not None and not callable(function):
+            raise OptimizerError(
+                f"constraint must be a function of a name and an array, or None, not {function!r:.60}"
+            )
+        self._constraint = function
+
+    def freeze(self, names: str | Iterable[str]) -> None:
+        """Leave these parameters as they are from now on, with their states and counts: they take no part in
+        steps and in norms, whatever gradients are given for them. Raises OptimizerError for unknown names."""
+        self._check_idle("freeze")
+        self._freeze(self._frozen | positions_of(self._positions, names, "freeze"))
+
+    def unfreeze(self, names: str | Iterable[str] | None = None) -> None:
+        """Update these parameters again; all by default."""
+        self._check_idle("unfreeze")
+        all_names = self._names if names is None else names
+        self._freeze(self._frozen - positions_of(self._positions, all_names, "unfreeze"))
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """The names of the parameters that are frozen."""
+        return tuple(self._names[i] for i in sorted(self._frozen))
+
+    def _freeze(self, positions: frozenset[int]) -> None:
+        self._frozen = positions
+        self._layout = FrozenLayout(self._whole_layout, positions) if positions else self._whole_layout
 
     def set(self, **changes: Any) -> None:
         """Change several hyperparameters (or multipliers) of all groups: all of them, or none.
@@ -331,7 +377,7 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """Everything but parameters and state, as data that JSON can hold."""
-        return config.describe(self.definition, self._groups, self._given_backend, self._policy)
+        return config.describe(self.definition, self._groups, self._given_backend, self._policy, self.frozen)
 
     @classmethod
     def from_config(cls: type[Self], params: Any, config: Mapping[str, Any]) -> Self:
@@ -387,12 +433,14 @@ class Optimizer:
             self._cohorts,
             self._workspace,
             params=params,
+            frozen=self.frozen,
         )
 
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
         self._check_idle("load and load_state_dict")
+        data = self._adapted(data, source)
         restoring.restore(
-            self._adapted(data, source),
+            data,
             self.definition,
             self._backend,
             self._groups,
@@ -403,6 +451,8 @@ class Optimizer:
             params=params,
             hyperparameters=hyperparameters,
         )
+        if hyperparameters:
+            self._freeze(positions_of(self._positions, data.frozen, f"'frozen' in {source}"))
 
     def _changed(self) -> None:
         self._settings.mark_stale()

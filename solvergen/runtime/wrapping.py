@@ -6,7 +6,7 @@ only sum gradients up, and the swap of parameters and their average.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import pairwise
@@ -88,6 +88,12 @@ class WrappedOptimizer(Optimizer):
         if self._sums is None:
             return 0
         return int(max(cohort.scalars[self._column] for cohort in self._cohorts.all))
+
+    def freeze(self, names: str | Iterable[str]) -> None:
+        """See ``Optimizer``. Raises OptimizerError while calls are summed up that haven't updated yet."""
+        if self.pending:
+            raise OptimizerError("there are calls that were only summed up: flush() before freezing")
+        super().freeze(names)
 
     def flush(self) -> bool:
         """Update with what was summed up, though fewer calls were made than make a step.
@@ -261,7 +267,7 @@ class WrappedOptimizer(Optimizer):
         """Update all tensors that have a gradient in this call or in one that was summed up."""
         whole = [
             self._backend.allocate(self._tensors[i].plan.param, 0.0)
-            if gradient is None and self._takes_part(i)
+            if gradient is None and i not in self._frozen and self._takes_part(i)
             else gradient
             for i, gradient in enumerate(flat)
         ]
@@ -276,7 +282,8 @@ class WrappedOptimizer(Optimizer):
             if not self._may_step(bound, flat):
                 return False
             bound.follow(self._sums.cohorts)
-            members = [i for i, g in enumerate(flat) if g is not None or self._takes_part(i)]
+            taking_part = (i for i in range(len(flat)) if i not in self._frozen and self._takes_part(i))
+            members = sorted({*taking_part, *(i for i, g in enumerate(flat) if g is not None)})
             cohorts, _ = self._cohorts.select(None if len(members) == len(flat) else members)
             uninterrupted(lambda: self._launch_sum(bound, cohorts, calls))
         finally:
