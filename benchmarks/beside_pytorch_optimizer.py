@@ -2,7 +2,8 @@
 
     python benchmarks/beside_pytorch_optimizer.py [ELEMENTS] [TENSORS] [ROUNDS]
 
-LAMB (without global clipping), Lion and Adan with equal hyperparameters, in float32. Every round runs each once, in turns, with new
+LAMB (without global clipping), Lion and Adan with equal hyperparameters, in float32. Every round runs each
+once, in turns, with new
 gradients; only ratios mean anything. Needs torch and pytorch_optimizer.
 """
 
