@@ -3,8 +3,7 @@
     python benchmarks/beside_pytorch_optimizer.py [ELEMENTS] [TENSORS] [ROUNDS]
 
 LAMB (without global clipping), Lion and Adan with equal hyperparameters, in float32. Every round runs each
-once, in turns, with new
-gradients; only ratios mean anything. Needs torch and pytorch_optimizer.
+once, in turns, with new gradients; only ratios mean anything. Needs torch and pytorch_optimizer.
 """
 
 from __future__ import annotations
