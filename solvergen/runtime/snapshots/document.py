@@ -151,7 +151,7 @@ def decode(text: bytes) -> Header:
         raise SnapshotError(f"the document is not what solvergen writes: {error}") from error
     version = value.get("format") if isinstance(value, dict) else None
     refuse_newer(version)
-    number = version if isinstance(version, int) else 0
+    number = version if isinstance(version, (int, float)) else 0
     since_2 = {"shared"} if number >= 2 else set()
     since_3 = {"frozen"} if number >= 3 else set()
     keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2 | since_3
