@@ -1,0 +1,1 @@
+"""The Solver: what Caffe's solver does, on any model."""
