@@ -190,8 +190,8 @@ class Solver:
     def solve(self, resume: str | os.PathLike[str] | None = None) -> None:
         """Train up to ``max_iter``, from a snapshot if one is given.
 
-        Afterwards a snapshot is written (``snapshot_after_train``), and if it is time the loss is displayed and
-        nets are tested. A request to stop ends it with the snapshot.
+        Afterwards a snapshot is written (``snapshot_after_train``), and if it is time the loss is displayed
+        and nets are tested. A request to stop ends it with the snapshot.
         """
         self._exit = False
         self.say(
