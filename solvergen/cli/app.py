@@ -10,7 +10,19 @@ from typing import Annotated
 
 import typer
 
-from solvergen.cli import bench, build, check, exit_codes, listing, new, schema, show, snapshot, verify
+from solvergen.cli import (
+    bench,
+    build,
+    check,
+    exit_codes,
+    listing,
+    new,
+    schema,
+    show,
+    snapshot,
+    solver,
+    verify,
+)
 from solvergen.cli.console import print_error, print_json_error
 from solvergen.errors import CompilerBug, Diagnostic, SolvergenError, SpecError
 
@@ -47,6 +59,7 @@ app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
 app.command("schema")(schema.schema)
 app.add_typer(snapshot.app, name="snapshot")
+app.add_typer(solver.app, name="solver")
 
 
 def _print_version(wanted: bool) -> None:
