@@ -91,6 +91,9 @@ class Solver:
         self._exit = False
         for text in (*self._param.warnings, *self._choice.warnings):
             self.say(events.Warned(self._iter, text))
+        for files in self._param.weights:
+            for path in files.split(","):
+                self.load_weights(path.strip())
         if self._param.snapshot > 0:
             restoring.probe(self)
 
