@@ -25,22 +25,22 @@ def read_json_lines(lines: Iterable[str], into: Gatherer) -> None:
 
 
 def _take(record: dict[str, Any], into: Gatherer) -> None:
-    kind = record["event"]
+    kind, iteration = record["event"], int(record["iter"])
     if kind == "iteration":
-        iteration = int(record["iteration"])
-        into.loss(iteration, float(record["smoothed_loss"]))
+        into.loss(iteration, float(record["smoothed"]))
+        if not record["final"]:  # no update follows, so no rate is used
+            into.rate(iteration, float(record["lr"]))
+    elif kind == "outputs":
         into.train(iteration, _outputs(record))
-    elif kind == "rate":
-        into.rate(int(record["iteration"]), float(record["lr"]))
-    elif kind == "test":
+    elif kind == "test_outputs":
         outputs = _outputs(record)
-        if record.get("loss") is not None:
+        if record["loss"] is not None:
             outputs = [NetOutput(TEST_LOSS, float(record["loss"]), True), *outputs]
-        into.test(int(record["iteration"]), int(record["net"]), outputs)
+        into.test(iteration, int(record["net"]), outputs)
 
 
 def _outputs(record: dict[str, Any]) -> list[NetOutput]:
     return [
         NetOutput(str(output["name"]), float(output["value"]), bool(output["loss_weight"]))
-        for output in record["outputs"]
+        for output in record["values"]
     ]

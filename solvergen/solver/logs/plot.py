@@ -23,9 +23,7 @@ def check_drawing(path: Path) -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as problem:
-        raise LogError(
-            f"drawing needs matplotlib ({problem}): pip install 'solvergen[solver]'"
-        ) from problem
+        raise LogError(f"drawing needs matplotlib ({problem}): pip install 'solvergen[solver]'") from problem
 
 
 def draw(path: Path, log: TrainingLog) -> None:

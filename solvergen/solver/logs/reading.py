@@ -33,6 +33,6 @@ def read_log(path: str | Path) -> TrainingLog:
     if not (log.loss or log.rate or log.train.outputs or log.tests):
         raise LogError(
             f"{path}: nothing about a training was found: neither lines such as "
-            f'"Iteration 100, loss = 0.25" (Caffe\'s form) nor JSON lines of solvergen\'s'
+            f"\"Iteration 100, loss = 0.25\" (Caffe's form) nor JSON lines of solvergen's"
         )
     return log
