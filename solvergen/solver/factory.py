@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
 import sys
+import sysconfig
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,11 +110,30 @@ def make_nets(factory: Factory, params: SolverParameters) -> tuple[Net, tuple[Ne
     return train, tests
 
 
+@contextlib.contextmanager
+def blaming_the_net(text: str) -> Iterator[None]:
+    """Errors of the user's code come out of the block as FactoryError, which says where; ours as they are."""
+    try:
+        yield
+    except (SolvergenError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if any(is_foreign(frame.filename) and not _is_library(frame.filename) for frame in frames):
+            raise FactoryError(f"--net {text}: the net failed: {told(error)}") from error
+        raise
+
+
 def told(error: BaseException) -> str:
     """What an error of the user's code says, and where: the last line that isn't solvergen's."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_foreign(frame.filename)]
     return f"{text} ({frames[-1].filename}:{frames[-1].lineno})" if frames else text
+
+
+def _is_library(filename: str) -> bool:
+    paths = sysconfig.get_paths()
+    return filename.startswith((paths["stdlib"], paths["purelib"], paths["platlib"]))
 
 
 def is_foreign(filename: str) -> bool:

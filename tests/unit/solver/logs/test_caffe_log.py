@@ -7,6 +7,7 @@ import re
 from datetime import datetime
 
 import pytest
+
 from solvergen.solver.logs.caffe_log import CaffeLog, lines_of
 from solvergen.solver.logs.glog import number
 from solvergen.solver.training import events
@@ -124,7 +125,7 @@ SCRIPTS = [
     r"Train net output #(\d+): (\S+) = ([\.\deE+-]+)",
     r"Test net output #(\d+): (\S+) = ([\.\deE+-]+)",
     r"lr = ([-+]?[0-9]*\.?[0-9]+([eE]?[-+]?[0-9]+)?)",
-    r"I(\d{2})(\d{2}) (\d+):(\d+):(\d+)\.(\d{6}) +\d+ solver\.cpp:\d+\] Iteration (\d+), Testing net \(#(\d+)\)",
+    r"I(\d{2})(\d{2}) (\d+):(\d+):(\d+)\.(\d{6}).*Iteration (\d+), Testing net \(#(\d+)\)",
     r"solver\.cpp:239\] Iteration (\d+) \((\S+) iter/s, (\S+)s/(\d+) iters\), loss = (\S+)",
     r"Snapshotting to binary proto file (\S+)",
     r"\] Solving ",

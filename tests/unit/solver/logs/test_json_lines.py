@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+
 from solvergen.solver.logs.caffe_log import CaffeLog
 from solvergen.solver.logs.json_lines import JsonLines
 from solvergen.solver.logs.reading import LogError, read_log

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
+
 from solvergen.solver.logs.reading import LogError, read_log
 
 # The forms are those of Caffe 1.0; the numbers are made up.

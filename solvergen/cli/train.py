@@ -1,0 +1,244 @@
+"""``solvergen train``, ``test`` and ``time``: what ``caffe train``, ``test`` and ``time`` do, on any net."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from solvergen.cli.console import console, print_json
+
+if TYPE_CHECKING:
+    from solvergen.solver.logs.caffe_log import CaffeLog
+    from solvergen.solver.training.events import Listener
+
+EFFECTS = "stop, snapshot or none."
+
+Net = Annotated[
+    str,
+    typer.Option(
+        "--net",
+        metavar="MODULE:FACTORY",
+        help="The function that makes the nets, in a module of this folder or an installed one.",
+        show_default=False,
+    ),
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="numpy, cpu, cuda or ptx. Default: as solver_mode says.",
+        show_default=False,
+    ),
+]
+Iterations = Annotated[int, typer.Option("--iterations", metavar="N", min=1, help="How many passes to make.")]
+
+
+def train(
+    solver: Annotated[
+        Path,
+        typer.Option(
+            "--solver", metavar="FILE", help="The solver: Caffe's prototxt, or YAML.", show_default=False
+        ),
+    ],
+    net: Net,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option("--snapshot", metavar="FILE", help="Solver state to go on from.", show_default=False),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            metavar="FILES",
+            help="Models to take parameters from, separated by commas; not with --snapshot.",
+            show_default=False,
+        ),
+    ] = None,
+    sigint: Annotated[
+        str,
+        typer.Option(
+            "--sigint-effect", "--sigint_effect", metavar="EFFECT", help=f"What Ctrl-C does: {EFFECTS}"
+        ),
+    ] = "stop",
+    sighup: Annotated[
+        str,
+        typer.Option(
+            "--sighup-effect", "--sighup_effect", metavar="EFFECT", help=f"What SIGHUP does: {EFFECTS}"
+        ),
+    ] = "snapshot",
+    sigterm: Annotated[
+        str,
+        typer.Option(
+            "--sigterm-effect",
+            "--sigterm_effect",
+            metavar="EFFECT",
+            help=f"What SIGTERM, which schedulers send, does: {EFFECTS}",
+        ),
+    ] = "stop",
+    backend: Backend = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Add to this log, too: .jsonl has JSON lines, any other ending Caffe's lines.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Train a net as a solver file says, with Caffe's log lines on stderr.
+
+    Ctrl-C stops after the iteration and snapshots (snapshot_after_train); a second one ends at once.
+    """
+    from solvergen.solver.factory import blaming_the_net, find_factory, make_nets
+    from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.signals import EFFECTS as KNOWN
+    from solvergen.solver.signals import handled
+    from solvergen.solver.training.solver import Solver
+
+    if snapshot is not None and weights is not None:
+        raise typer.BadParameter(
+            "give a snapshot to go on from, or weights to begin with, not both", param_hint="'--snapshot'"
+        )
+    for name, effect in (("sigint", sigint), ("sighup", sighup), ("sigterm", sigterm)):
+        if effect not in KNOWN:
+            raise typer.BadParameter(f"an effect is {EFFECTS}", param_hint=f"'--{name}-effect'")
+    params = SolverParameters.from_file(solver)
+    if snapshot is not None and params.has("weights"):
+        params = params.replaced(weights=None)  # as Caffe: the snapshot names its own model
+    if weights is not None:
+        params = params.replaced(weights=_list(weights))
+    with _listeners(params, log) as (caffe_log, listeners), blaming_the_net(net):
+        train_net, test_nets = make_nets(find_factory(net), params)
+        with handled(sigint=sigint, sighup=sighup, sigterm=sigterm) as requested:
+            made = Solver(params, train_net, test_nets, backend=backend, listeners=listeners)
+            made.set_action_function(requested)
+            if snapshot is not None:
+                caffe_log.say(f"Resuming from {snapshot}", "caffe.cpp:229")
+            else:
+                for file in params.weights:
+                    caffe_log.say(f"Finetuning from {file}", "caffe.cpp:155")
+                    made.load_weights(file)
+            caffe_log.say("Starting Optimization", "caffe.cpp:239")
+            made.solve(resume=snapshot)
+            caffe_log.say("Optimization Done.", "caffe.cpp:250")
+
+
+def score_model(
+    net: Net,
+    weights: Annotated[
+        str,
+        typer.Option(
+            "--weights",
+            metavar="FILES",
+            help="Models to take parameters from, separated by commas.",
+            show_default=False,
+        ),
+    ],
+    iterations: Iterations = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,
+) -> None:
+    """Score a model: the means of a test net's outputs over some batches, in Caffe's log lines on stderr."""
+    from solvergen.solver.factory import blaming_the_net, find_factory
+    from solvergen.solver.logs.caffe_log import CaffeLog
+    from solvergen.solver.logs.sinks import to_stderr
+    from solvergen.solver.scoring import copy_model, score
+
+    say = CaffeLog(to_stderr).say
+    with blaming_the_net(net):
+        made = find_factory(net).make("TEST")
+        for file in _list(weights):
+            copy_model(made, file)
+        say(f"Running for {iterations} iterations.", "caffe.cpp:281")
+
+        def tell(batch: int, name: str, value: float) -> None:
+            say(f"Batch {batch}, {name} = {value:g}", "caffe.cpp:304")
+
+        found = score(made, iterations, tell)
+    say(f"Loss: {found.loss:g}", "caffe.cpp:309")
+    for each in found.outputs:
+        part = f" (* {each.loss_weight:g} = {each.loss:g} loss)" if each.loss_weight else ""
+        say(f"{each.name} = {each.value:g}{part}", "caffe.cpp:321")
+    if as_json:
+        print_json(found.as_json())
+
+
+def time_net(
+    net: Net,
+    solver: Annotated[
+        Path | None,
+        typer.Option(
+            "--solver",
+            metavar="FILE",
+            help="The solver whose update is timed. Default: SGD with momentum",
+            show_default=False,
+        ),
+    ] = None,
+    iterations: Iterations = 50,
+    backend: Backend = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the averages as JSON.")] = False,
+) -> None:
+    """Time a net's forward and backward passes and the solver's update, in Caffe's log lines on stderr."""
+    from solvergen.solver.factory import blaming_the_net, find_factory, make_nets
+    from solvergen.solver.logs.caffe_log import CaffeLog
+    from solvergen.solver.logs.sinks import to_stderr
+    from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.scoring import measure
+    from solvergen.solver.training.solver import Solver
+
+    say = CaffeLog(to_stderr).say
+    with blaming_the_net(net):
+        if solver is None:
+            params = SolverParameters(base_lr=0.0, lr_policy="fixed", momentum=0.9, solver_mode="CPU")
+            made = find_factory(net).make("TRAIN", params=params)
+        else:
+            params = SolverParameters.from_file(solver).replaced(snapshot=None, display=None)
+            made, _ = make_nets(find_factory(net), params)
+        trained = Solver(params, made, backend=backend)
+        say("*** Benchmark begins ***", "caffe.cpp:379")
+        say(f"Testing for {iterations} iterations.", "caffe.cpp:380")
+        times = measure(trained, iterations)
+    for name, value in times.averages():
+        say(f"Average {name}: {1e3 * value:g} ms.", "caffe.cpp:425")
+    say(f"Total Time: {1e3 * times.total:g} ms.", "caffe.cpp:431")
+    say("*** Benchmark ends ***", "caffe.cpp:432")
+    if as_json:
+        print_json(times.as_json())
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@contextlib.contextmanager
+def _listeners(params: Any, file: Path | None) -> Iterator[tuple[CaffeLog, list[Listener]]]:
+    """Caffe's lines on stderr, a bar below them on a terminal, and the log in a file."""
+    import sys
+
+    from solvergen.solver.logs.caffe_log import CaffeLog
+    from solvergen.solver.logs.json_lines import JsonLines
+    from solvergen.solver.logs.progress import shown
+    from solvergen.solver.logs.sinks import LineFile, to_stderr
+
+    with contextlib.ExitStack() as stack:
+        listeners: list[Listener] = []
+        if sys.stderr.isatty():
+            bar, sink = stack.enter_context(shown(console(stderr=True)))
+            listeners.append(bar)
+        else:
+            sink = to_stderr
+        caffe_log = CaffeLog(sink, display=params.display)
+        listeners.append(caffe_log)
+        if file is not None:
+            lines = LineFile(file)
+            stack.callback(lines.close)
+            if file.suffix.lower() == ".jsonl":
+                listeners.append(JsonLines(lines))
+            else:
+                listeners.append(CaffeLog(lines, display=params.display))
+        yield caffe_log, listeners
