@@ -6,6 +6,7 @@ from a file, from YAML and from Python are the same and compute the same.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import struct
@@ -127,9 +128,10 @@ def shortest_float(value: float) -> str:
     """The shortest decimal number that is this one once it is rounded to float32, if it is a float32."""
     if math.isfinite(value) and float32(value) == value:
         for digits in range(1, 10):
-            short = f"{value:.{digits}g}"
-            if float32(float(short)) == value:
-                return repr(float(short))
+            short = float(f"{value:.{digits}g}")
+            with contextlib.suppress(ValueError):  # the largest float32, rounded up
+                if float32(short) == value:
+                    return repr(short)
     return repr(value)
 
 

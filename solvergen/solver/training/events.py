@@ -6,10 +6,18 @@ object with ``handle(event)``; it looks at the class of an event and ignores tho
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
+
+
+class Action(Enum):
+    """What an action function asks of the Solver."""
+
+    NONE = "none"
+    STOP = "stop"
+    SNAPSHOT = "snapshot"
 
 
 @dataclass(frozen=True)
@@ -208,7 +216,3 @@ def announce(listeners: Sequence[Listener | Callable[[Event], None]], event: Eve
         handle = getattr(listener, "handle", listener)
         handle(event)
 
-
-def path_text(path: str | os.PathLike[str]) -> str:
-    """A path as the events hold it."""
-    return os.fspath(path)
