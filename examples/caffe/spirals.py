@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from solvergen.solver.net.dense import DenseNet, InnerProduct
 
 
