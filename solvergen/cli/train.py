@@ -116,7 +116,7 @@ def train(
     with _listeners(params, log) as (caffe_log, listeners), blaming_the_net(net):
         train_net, test_nets = make_nets(find_factory(net), params)
         with handled(sigint=sigint, sighup=sighup, sigterm=sigterm) as requested:
-            made = Solver(params, train_net, test_nets, backend=backend, listeners=listeners)
+            made = Solver(params, train_net, test_nets, backend=backend, log=listeners)
             made.set_action_function(requested)
             if snapshot is not None:
                 caffe_log.say(f"Resuming from {snapshot}", "caffe.cpp:229")
@@ -145,25 +145,31 @@ def score_model(
 ) -> None:
     """Score a model: the means of a test net's outputs over some batches, in Caffe's log lines on stderr."""
     from solvergen.solver.factory import blaming_the_net, find_factory
-    from solvergen.solver.logs.caffe_log import CaffeLog
+    from solvergen.solver.logs.caffe_log import CaffeLog, output_text
+    from solvergen.solver.logs.glog import number
     from solvergen.solver.logs.sinks import to_stderr
-    from solvergen.solver.scoring import copy_model, score
+    from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.scoring import score
+    from solvergen.solver.training.solver import Solver
 
-    say = CaffeLog(to_stderr).say
+    log = CaffeLog(to_stderr)
+    say = log.say
     with blaming_the_net(net):
         made = find_factory(net).make("TEST")
+        # A solver that will make no step: it knows how models fit nets.
+        loader = Solver(SolverParameters(lr_policy="fixed", solver_mode="CPU"), made, backend="numpy")
+        loader.add_listener(log)
         for file in _list(weights):
-            copy_model(made, file)
+            loader.load_weights(file)
         say(f"Running for {iterations} iterations.", "caffe.cpp:281")
 
         def tell(batch: int, name: str, value: float) -> None:
-            say(f"Batch {batch}, {name} = {value:g}", "caffe.cpp:304")
+            say(f"Batch {batch}, {name} = {number(value)}", "caffe.cpp:304")
 
         found = score(made, iterations, tell)
-    say(f"Loss: {found.loss:g}", "caffe.cpp:309")
+    say(f"Loss: {number(found.loss)}", "caffe.cpp:309")
     for each in found.outputs:
-        part = f" (* {each.loss_weight:g} = {each.loss:g} loss)" if each.loss_weight else ""
-        say(f"{each.name} = {each.value:g}{part}", "caffe.cpp:321")
+        say(output_text(each), "caffe.cpp:321")
     if as_json:
         print_json(found.as_json())
 
@@ -186,6 +192,7 @@ def time_net(
     """Time a net's forward and backward passes and the solver's update, in Caffe's log lines on stderr."""
     from solvergen.solver.factory import blaming_the_net, find_factory, make_nets
     from solvergen.solver.logs.caffe_log import CaffeLog
+    from solvergen.solver.logs.glog import number
     from solvergen.solver.logs.sinks import to_stderr
     from solvergen.solver.parameters.model import SolverParameters
     from solvergen.solver.scoring import measure
@@ -204,8 +211,8 @@ def time_net(
         say(f"Testing for {iterations} iterations.", "caffe.cpp:380")
         times = measure(trained, iterations)
     for name, value in times.averages():
-        say(f"Average {name}: {1e3 * value:g} ms.", "caffe.cpp:425")
-    say(f"Total Time: {1e3 * times.total:g} ms.", "caffe.cpp:431")
+        say(f"Average {name}: {number(1e3 * value)} ms.", "caffe.cpp:425")
+    say(f"Total Time: {number(1e3 * times.total)} ms.", "caffe.cpp:431")
     say("*** Benchmark ends ***", "caffe.cpp:432")
     if as_json:
         print_json(times.as_json())

@@ -67,7 +67,7 @@ def lines_of(event: Event, display: int = 0) -> Iterator[Line]:
             )
         case events.Outputs():
             for value in event.values:
-                yield "solver.cpp:258", f"    Train net output #{_output(value)}"
+                yield "solver.cpp:258", f"    Train net output #{value.index}: {output_text(value)}"
         case events.RateUsed(displayed=True):
             yield "sgd_solver.cpp:112", f"Iteration {event.iter}, lr = {number(event.lr)}"
         case events.Clipped():
@@ -84,7 +84,7 @@ def lines_of(event: Event, display: int = 0) -> Iterator[Line]:
             if event.loss is not None:
                 yield "solver.cpp:401", f"Test loss: {number(event.loss)}"
             for value in event.values:
-                yield "solver.cpp:414", f"    Test net output #{_output(value)}"
+                yield "solver.cpp:414", f"    Test net output #{value.index}: {output_text(value)}"
         case events.Snapshotting():
             yield _snapshot(event)
         case events.Finished():
@@ -105,8 +105,9 @@ def lines_of(event: Event, display: int = 0) -> Iterator[Line]:
             return
 
 
-def _output(value: OutputValue) -> str:
-    text = f"{value.index}: {value.name} = {number(value.value)}"
+def output_text(value: OutputValue) -> str:
+    """An output's name and value, and what it adds to the loss."""
+    text = f"{value.name} = {number(value.value)}"
     if value.loss_weight:
         text += f" (* {number(value.loss_weight)} = {number(value.loss)} loss)"
     return text

@@ -1,6 +1,6 @@
 """Lines as Google's logging library writes them, which Caffe uses: what stands before the text, and numbers.
 
-    I0321 17:36:54.764469 14186 sgd_solver.cpp:112] Iteration 100, lr = 0.00992565
+I0321 17:36:54.764469 14186 sgd_solver.cpp:112] Iteration 100, lr = 0.00992565
 """
 
 from __future__ import annotations
