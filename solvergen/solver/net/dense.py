@@ -84,7 +84,7 @@ class DenseNet:
         self._loss, self._accuracy, self._batch_size = loss, accuracy, int(batch_size)
         if len(self._targets) != len(self._inputs):
             raise NetError(f"there are {len(self._inputs)} rows of inputs, but {len(self._targets)} of targets")
-        if not self._batch_size >= 1:
+        if not 1 <= self._batch_size:
             raise NetError(f"batch_size must be at least 1, not {batch_size}")
         self._layers = tuple(layers)
         self._rows = np.arange(self._batch_size)
