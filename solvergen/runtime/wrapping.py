@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvergen.errors import HyperparameterError, OptimizerError
+from solvergen.errors import ArrayError, HyperparameterError, OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.buffers import type_name, writable
 from solvergen.runtime.closures import Closure
@@ -44,6 +45,7 @@ _AGREE = (
     ("accumulate", "wrap_accumulate"),
     ("clip_grad_norm (or None)", "wrap_clip_global"),
     ("average (or None)", "wrap_keep_average"),
+    ("write_update", "wrap_write_update"),
 )
 """What is one matter of all groups: how it is called, and the hyperparameter or option that says it."""
 
@@ -95,6 +97,14 @@ class WrappedOptimizer(Optimizer):
         self._check_idle("flush")
         calls = self.pending
         return bool(calls) and self._update([None] * len(self._names), calls)
+
+    @property
+    def clip_norm(self) -> float:
+        """The norm of all gradients together that the last update held against ``clip_grad_norm``: before
+        clipping, after unscaling; 0 before the first. Reading it waits for a GPU."""
+        if not self._groups[0].options["wrap_clip_global"]:
+            raise OptimizerError("this optimizer takes no norm; make one with Wrappers(clip_grad_norm=...)")
+        return self.shared["wrap_norm"]
 
     @property
     def averages(self) -> TensorView[Any]:
@@ -201,6 +211,7 @@ class WrappedOptimizer(Optimizer):
                     )
 
     def _prepare(self) -> None:
+        self._writes = self._groups[0].options["wrap_write_update"]
         self._sums: Sums | None = None
         if not self._groups[0].options["wrap_accumulate"]:
             return
@@ -223,12 +234,28 @@ class WrappedOptimizer(Optimizer):
 
     def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
         self._check_idle("step")
+        if self._writes:
+            self._check_written(flat)
         if self._sums is None:
             return super()._step(flat, closure)
         if all(gradient is None for gradient in flat):
             return True  # no call: there is nothing to sum
         calls = self.pending + 1
         return self._update(flat, calls) if calls >= self.wrap_every else self._add(flat, calls)
+
+    def _check_written(self, flat: Sequence[object]) -> None:
+        """Raises ArrayError for gradients that no update can be written to."""
+        self._launches.bind(flat).release()
+        present = [(name, g) for name, g in zip(self._names, flat, strict=True) if g is not None]
+        for name, gradient in present:
+            writable(gradient, f"the gradient of {name!r}, which the update is to be written to,")
+        spans = sorted((*self._backend.span_of(gradient), name) for name, gradient in present)
+        for (_, end, one), (start, _, other) in pairwise(s for s in spans if s[0] < s[1]):
+            if start < end:
+                raise ArrayError(
+                    f"the gradients of {one!r} and {other!r} share memory, and the update of each is to be "
+                    "written there; give each an array of its own"
+                )
 
     def _update(self, flat: Sequence[object], calls: int) -> bool:
         """Update all tensors that have a gradient in this call or in one that was summed up."""

@@ -19,6 +19,14 @@ _HOMES = {
     "policy_of": "solvergen.solver.policies",
     "Choice": "solvergen.solver.choice",
     "chosen": "solvergen.solver.choice",
+    "Solver": "solvergen.solver.training.solver",
+    "Action": "solvergen.solver.training.events",
+    "Blob": "solvergen.solver.net.protocol",
+    "LayerBlobs": "solvergen.solver.net.protocol",
+    "Net": "solvergen.solver.net.protocol",
+    "Output": "solvergen.solver.net.protocol",
+    "DenseNet": "solvergen.solver.net.dense",
+    "InnerProduct": "solvergen.solver.net.dense",
 }
 
 __all__ = list(_HOMES)

@@ -98,7 +98,7 @@ class Seekable(Protocol):
 
 
 @runtime_checkable
-class Seeded(Protocol):
+class Seedable(Protocol):
     """A net that draws random numbers."""
 
     def seed(self, seed: int) -> None:

@@ -50,9 +50,12 @@ class Update:
         self._has_rate = "lr" in cls.definition.hyperparameter_names
         self._rate: float | None = None
         self._gradients = {blob.name: blob.diff for blob in self._blobs}
-        self.states: tuple[str, ...] = tuple(
-            name for name in self.optimizer.state if not name.startswith(PREFIX)
-        )
+        names = [name for name in self.optimizer.state if not name.startswith(PREFIX)]
+        arrays = set(self.optimizer.definition.array_states)
+        self.array_states = tuple(name for name in names if name in arrays)
+        """The states that have the parameters' shapes, in the order of the rule."""
+        self.scalar_states = tuple(name for name in names if name not in arrays)
+        """Those that are a number for each parameter."""
 
     def apply(self, rate: float) -> None:
         """Update every parameter by the gradients that are there."""
@@ -70,14 +73,10 @@ class Update:
             found += [self.optimizer.state[state][blob.name] for blob in self._blobs]
         return tuple(found)
 
-    @property
-    def array_states(self) -> tuple[str, ...]:
-        """The states that have the parameters' shapes, in the order of the rule."""
-        return tuple(name for name in self.optimizer.definition.array_states if name in self.states)
-
-    def clip_norm(self) -> float | None:
-        """The norm of all gradients that the last step clipped by; None if it didn't look."""
-        return getattr(self.optimizer, "clip_norm", None)
+    def clip_norm(self) -> float:
+        """The norm of all gradients that the last step held against ``clip_gradients``."""
+        norm: float = self.optimizer.clip_norm  # type: ignore[attr-defined]
+        return norm
 
 
 def wrappers_of(params: SolverParameters, choice: Choice, *, keep_update: bool) -> Wrappers | None:
@@ -119,12 +118,12 @@ def set_state(
     scalars: Mapping[str, Mapping[str, float]],
     shared: Mapping[str, float],
 ) -> None:
-    """Put states back: by state and parameter, counts by parameter. All of it, or an error and nothing."""
+    """Put states back: arrays and scalars by state and parameter, counts by parameter. All of it, or an error and nothing."""
     state = optimizer.state_dict()
     for name, tensor in state["tensors"].items():
         tensor["t"] = counts[name]
         tensor["arrays"] = {**tensor["arrays"], **{s: arrays[s][name] for s in arrays}}
-        tensor["scalars"] = {**tensor["scalars"], **scalars.get(name, {})}
+        tensor["scalars"] = {**tensor["scalars"], **{s: scalars[s][name] for s in scalars}}
     if "shared" in state:
         state["shared"] = {**state["shared"], **shared}
     optimizer.load_state_dict(state)
