@@ -100,9 +100,7 @@ def find_factory(text: str) -> Factory:
 
 def make_nets(factory: Factory, params: SolverParameters) -> tuple[Net, tuple[Net, ...]]:
     """The train net and the test nets that a solver's parameters ask for."""
-    from solvergen.solver.parameters.net_state import train_state
-
-    train = factory.make("TRAIN", params=params, source=params.train_net_source, state=train_state(params))
+    train = factory.make("TRAIN", params=params, source=params.train_net_source, state=params.train_net_state)
     tests = tuple(
         factory.make("TEST", params=params, source=test.source, state=test.state)
         for test in params.test_net_sources

@@ -18,18 +18,18 @@ class ProgressBar:
     """A listener that shows how far a training has come, its loss and its rate."""
 
     def __init__(self, bar: Progress, task: TaskID) -> None:
-        self._bar = bar
+        self.bar = bar
         self._task = task
 
     def handle(self, event: Event) -> None:
         """Move on."""
         match event:
             case Started():
-                self._bar.update(self._task, total=event.max_iter, completed=event.iter)
+                self.bar.update(self._task, total=event.max_iter, completed=event.iter)
             case Resumed():
-                self._bar.update(self._task, completed=event.iter)
+                self.bar.update(self._task, completed=event.iter)
             case Updated():
-                self._bar.update(
+                self.bar.update(
                     self._task,
                     completed=event.iter,
                     loss=f"loss {event.smoothed:.4g}",
