@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from solvergen.solver.logs.curves import Gatherer, NetOutput
 
-_NUMBER = r"(?P<value>[-+]?(?:nan|inf|[\d.]+(?:e[-+]?\d+)?))"
+_NUMBER = r"(?P<value>[-+]?(?:nan|inf|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?))"
 # Before 2016 nothing stood in the parentheses' place.
 _LOSS = re.compile(rf"Iteration (?P<iteration>\d+)(?: \([^)]*\))?, loss = {_NUMBER}", re.IGNORECASE)
 _RATE = re.compile(rf"Iteration (?P<iteration>\d+), lr = {_NUMBER}", re.IGNORECASE)

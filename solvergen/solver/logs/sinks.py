@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -54,9 +56,19 @@ class LineFile:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line on stderr, or nowhere if that is gone, as a terminal is after it was hung up."""
+    """Print a line on stderr; nowhere if that is gone, as a terminal is after it was hung up."""
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
-    except (OSError, ValueError):
+    except OSError:
+        _give_up_stderr()
+    except ValueError:  # closed
         return
+
+
+def _give_up_stderr() -> None:
+    """Let stderr lead nowhere: what it still holds would be tried again, and fail, when Python ends."""
+    with contextlib.suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)

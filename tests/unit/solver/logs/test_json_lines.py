@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from solvergen.solver.logs.sinks import LineFile
 from solvergen.solver.training import events
 from solvergen.solver.training.events import OutputValue
 
+ROOT = Path(__file__).parents[4]
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 RUN = [
     events.Started(0, net="toy", solver_type="SGD", policy="fixed", backend="numpy", max_iter=2),
@@ -108,3 +111,19 @@ def test_a_full_disk_ends_the_log_and_nothing_else(capsys: pytest.CaptureFixture
     file("one")
     file("two")
     assert capsys.readouterr().err == "solvergen: /dev/full: the log ends here: No space left on device\n"
+
+
+def test_stderr_that_nobody_reads_any_more() -> None:
+    code = (
+        "import time\nfrom solvergen.solver.logs.sinks import to_stderr\n"
+        "for i in range(3):\n    to_stderr('x' * 100_000)\n    time.sleep(0.05)\nprint('done')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    )
+    assert process.stderr is not None
+    assert process.stdout is not None
+    process.stderr.close()
+    assert process.stdout.read() == b"done\n"
+    process.stdout.close()
+    assert process.wait() == 0

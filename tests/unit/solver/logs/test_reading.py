@@ -89,7 +89,9 @@ def test_a_run_that_went_on_from_an_earlier_snapshot(tmp_path: Path) -> None:
     assert log.loss.values == (0.0, 10.0, 20.5, 30.5, 40.5)
 
 
-@pytest.mark.parametrize("text", ["", "hello\n", '{"event": "started"}\n', "\0\xff\n"])
+@pytest.mark.parametrize(
+    "text", ["", "Iteration 1, loss = ...\n", "hello\n", '{"event": "started"}\n', "\0\xff\n"]
+)
 def test_nothing_about_a_training(tmp_path: Path, text: str) -> None:
     with pytest.raises(LogError, match=r"run\.log: nothing about a training"):
         read_log(written(tmp_path, text))
