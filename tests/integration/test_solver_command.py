@@ -23,11 +23,11 @@ def here(tmp_path: Path) -> Path:
     return tmp_path / "caffe"
 
 
-def start(here: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(here: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "solvergen", *arguments],
         cwd=here,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -51,27 +51,35 @@ def edit(here: Path, pattern: str, by: str) -> None:
 TRAIN = ("train", "--solver", "solver.prototxt", "--net", "spirals:make")
 
 
-def stopped(here: Path, number: int, *arguments: str) -> str:
-    """Train, and send a signal after iteration 700; what the log says until the process ends."""
-    process = start(here, *TRAIN, *arguments)
-    assert process.stderr is not None
-    lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if "Iteration 700, lr" in line:
-            process.send_signal(number)
-    assert process.wait(timeout=60) == 0, "".join(lines)
-    return "".join(lines)
+# A net that sends its process a signal in the middle of a pass, so that it always comes at the same place.
+SIGNALLED = """
+import os
+import spirals
+
+def make(phase):
+    net = spirals.make(phase)
+    if phase == "TRAIN":
+        train, count = net.forward_backward, 0
+        def forward_backward():
+            nonlocal count
+            count += 1
+            if count == 701:
+                for _ in range(int(os.environ["TIMES"])):
+                    os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+            return train()
+        net.forward_backward = forward_backward
+    return net
+"""
 
 
-def state_of(here: Path) -> Path:
-    """The newest state that isn't one of every 500 iterations."""
-    (path,) = (
-        path
-        for path in here.glob("spirals_iter_*.state.safetensors")
-        if int(path.name.split("_")[2].split(".")[0]) % 500
-    )
-    return path
+def signalled(here: Path, number: int, *arguments: str, times: int = 1, code: int = 0) -> str:
+    """Train, with a signal in iteration 700; what the log says."""
+    (here / "signalled.py").write_text(SIGNALLED)
+    net = ("--net", "signalled:make")
+    process = start(here, *TRAIN, *net, *arguments, SIGNAL=str(int(number)), TIMES=str(times))
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == code, err
+    return err
 
 
 def test_a_run_that_is_stopped_ends_with_the_files_of_one_that_isnt(here: Path, tmp_path: Path) -> None:
@@ -85,12 +93,12 @@ def test_a_run_that_is_stopped_ends_with_the_files_of_one_that_isnt(here: Path, 
     accuracy = {value["name"]: value["value"] for value in tests[-1]["values"]}["accuracy"]
     assert accuracy > 0.98
 
-    text = stopped(here, signal.SIGINT, "--log", "run.jsonl")
-    assert "Snapshotting solver state to safetensors file spirals_iter_" in text
+    text = signalled(here, signal.SIGINT, "--log", "run.jsonl")
+    assert "Snapshotting solver state to safetensors file spirals_iter_701.state.safetensors" in text
     assert "Optimization stopped early." in text
     assert not (here / NAMES[0]).exists()
-    _, log = run(here, *TRAIN, "--snapshot", state_of(here).name, "--log", "run.jsonl")
-    assert f"Resuming from {state_of(here).name}" in log
+    _, log = run(here, *TRAIN, "--snapshot", "spirals_iter_701.state.safetensors", "--log", "run.jsonl")
+    assert "Resuming from spirals_iter_701.state.safetensors" in log
     for name in NAMES:
         assert (here / name).read_bytes() == (whole / name).read_bytes(), name
 
@@ -104,12 +112,12 @@ def test_sighup_snapshots_and_goes_on_and_sigterm_stops(here: Path) -> None:
     edit(here, r"^max_iter: 2000", "max_iter: 1001")
     edit(here, r"^snapshot_format.*", "")
     edit(here, r"^solver_mode", "snapshot_after_train: false\nsolver_mode")
-    text = stopped(here, signal.SIGHUP)
+    text = signalled(here, signal.SIGHUP)
     assert text.count("Snapshotting to binary proto file") == 3  # at 500, at 1000, and when it was asked for
     assert "Optimization Done." in text
     for path in here.glob("spirals_iter_*"):
         path.unlink()
-    text = stopped(here, signal.SIGTERM)
+    text = signalled(here, signal.SIGTERM)
     assert text.count("Snapshotting to binary proto file") == 1  # at 500; none at the end
     assert "Optimization stopped early." in text
     out, err = run(
@@ -123,6 +131,18 @@ def test_sighup_snapshots_and_goes_on_and_sigterm_stops(here: Path) -> None:
     edit(here, r"^max_iter: 1001", "max_iter: 1")
     _, log = run(here, *TRAIN, "--weights", "spirals_iter_500.caffemodel")
     assert "Finetuning from spirals_iter_500.caffemodel" in log
+
+
+def test_a_second_sigint_ends_at_once(here: Path) -> None:
+    text = signalled(here, signal.SIGINT, times=2, code=130)
+    assert "Iteration 700" in text
+    assert "spirals_iter_701" not in text
+    assert "Traceback" not in text
+    assert sorted(path.name for path in here.glob("spirals_iter*")) == [
+        "spirals_iter_500.model.safetensors",
+        "spirals_iter_500.state.safetensors",
+    ]
+    assert not list(here.glob(".*"))
 
 
 def test_time(here: Path) -> None:
