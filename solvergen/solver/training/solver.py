@@ -82,6 +82,9 @@ class Solver:
         )
         self._keep_window = False
         self._rate_used = 0.0
+        # What policies know the loss by: that of the tests where there are some.
+        self._loss_name = "train_loss" if self._test_nets else "loss"
+        self._noticed: str | None = None
         self._hooks: dict[str, list[Callback]] = {name: [] for name in _HOOKS}
         self._action_function: Callable[[], Action] | None = None
         self._stop_asked = False
@@ -225,6 +228,10 @@ class Solver:
         rate = float(rate)
         if self._listeners:
             self.say(events.RateUsed(self._iter, rate, self._displays()))
+        notice = self.policy.notice(self._iter)
+        if notice is not None and notice != self._noticed:
+            self._noticed = notice
+            self.say(events.Warned(self._iter, notice))
         self.update.apply(rate)
         self.policy_state, self._rate_used = state, rate
         if self._param.clip_gradients >= 0 and self._listeners:
@@ -258,7 +265,7 @@ class Solver:
                 clock, displayed_at = now, self._iter
             self._call("gradients_ready")
             self.apply_update()
-            self._observe({"loss": loss, "smoothed_loss": self.smoothing.value})
+            self._observe({self._loss_name: loss})
             self._call("update")
             if self._listeners:
                 # The rate is that of the update that was made.
@@ -312,9 +319,10 @@ class Solver:
         values, loss = found
         shown = loss if self._param.test_compute_loss else None
         self.say(events.TestOutputs(self._iter, net, values, shown))
-        metrics = {f"test_loss_{net}" if net else "test_loss": loss}
+        suffix = f"#{net}" if net else ""
+        metrics = {f"loss{suffix}": loss}
         for value in values:
-            metrics.setdefault(value.name, value.value)
+            metrics.setdefault(f"{value.name}{suffix}", value.value)
         self._observe(metrics)
         return values
 
