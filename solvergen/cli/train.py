@@ -157,7 +157,9 @@ def score_model(
     with blaming_the_net(net):
         made = find_factory(net).make("TEST")
         # A solver that will make no step: it knows how models fit nets.
-        loader = Solver(SolverParameters(lr_policy="fixed", solver_mode="CPU"), made, backend="numpy")
+        loader = Solver(
+            SolverParameters(net=net, lr_policy="fixed", solver_mode="CPU"), made, backend="numpy"
+        )
         loader.add_listener(log)
         for file in _list(weights):
             loader.load_weights(file)
@@ -201,7 +203,9 @@ def time_net(
     say = CaffeLog(to_stderr).say
     with blaming_the_net(net):
         if solver is None:
-            params = SolverParameters(base_lr=0.0, lr_policy="fixed", momentum=0.9, solver_mode="CPU")
+            params = SolverParameters(
+                net=net, base_lr=0.0, lr_policy="fixed", momentum=0.9, solver_mode="CPU"
+            )
             made = find_factory(net).make("TRAIN", params=params)
         else:
             params = SolverParameters.from_file(solver).replaced(snapshot=None, display=None)
