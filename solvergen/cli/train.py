@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from solvergen.solver.training.events import Listener
 
 EFFECTS = "stop, snapshot or none."
+NOT_TIMED = ("display", "snapshot", "test_iter", "test_interval", "test_net", "test_net_param", "test_state")
 
 Net = Annotated[
     str,
@@ -208,7 +209,8 @@ def time_net(
             )
             made = find_factory(net).make("TRAIN", params=params)
         else:
-            params = SolverParameters.from_file(solver).replaced(snapshot=None, display=None)
+            of_file = SolverParameters.from_file(solver)
+            params = of_file.replaced(**dict.fromkeys(NOT_TIMED))
             made, _ = make_nets(find_factory(net), params)
         trained = Solver(params, made, backend=backend)
         say("*** Benchmark begins ***", "caffe.cpp:379")

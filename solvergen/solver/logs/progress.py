@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
+_EVERY = 0.1  # seconds
+
 
 class ProgressBar:
     """A listener that shows how far a training has come, its loss and its rate."""
@@ -20,6 +23,7 @@ class ProgressBar:
     def __init__(self, bar: Progress, task: TaskID) -> None:
         self.bar = bar
         self._task = task
+        self._moved = -_EVERY
 
     def handle(self, event: Event) -> None:
         """Move on."""
@@ -29,6 +33,10 @@ class ProgressBar:
             case Resumed():
                 self.bar.update(self._task, completed=event.iter)
             case Updated():
+                now = time.monotonic()
+                if now - self._moved < _EVERY:  # moving it costs more than many an iteration
+                    return
+                self._moved = now
                 self.bar.update(
                     self._task,
                     completed=event.iter,
