@@ -10,7 +10,20 @@ from typing import Annotated
 
 import typer
 
-from solvergen.cli import bench, build, check, exit_codes, listing, new, schema, show, snapshot, train, verify
+from solvergen.cli import (
+    bench,
+    build,
+    check,
+    exit_codes,
+    listing,
+    new,
+    schema,
+    show,
+    snapshot,
+    solver,
+    train,
+    verify,
+)
 from solvergen.cli.console import print_error, print_json_error
 from solvergen.errors import CompilerBug, Diagnostic, SolvergenError, SpecError
 
@@ -50,6 +63,7 @@ app.command("train")(train.train)
 app.command("test")(train.score_model)
 app.command("time")(train.time_net)
 app.add_typer(snapshot.app, name="snapshot")
+app.add_typer(solver.app, name="solver")
 
 
 def _print_version(wanted: bool) -> None:

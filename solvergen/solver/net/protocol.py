@@ -12,8 +12,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from solvergen.solver.net.error import NetError
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(eq=False)
 class Blob:
     """A parameter: its array, the array its gradients are summed in, and its multipliers.
 
@@ -30,6 +32,12 @@ class Blob:
     """The layer that owns it."""
     index: int = 0
     """Its place among the parameters of that layer, from 0."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # ``blob.diff += x`` assigns the same array again; another one would have no effect on the optimizer.
+        if name in self.__dict__ and self.__dict__[name] is not value:
+            raise NetError(f"{name} of {self.name!r} is changed in place: blob.{name}[...] = ...")
+        object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, eq=False)

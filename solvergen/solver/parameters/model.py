@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from solvergen.errors import Location
 from solvergen.runtime.naming import did_you_mean, quoted
@@ -119,6 +119,7 @@ class SolverParameters:
     keep_snapshots: int | None = _field(None, integer(32))
 
     source: Path | None = field(default=None, compare=False, repr=False)
+    form: Literal["python", "prototxt", "yaml"] = field(default="python", compare=False, repr=False)
     locations: Mapping[str, tuple[Location, ...]] = field(
         default_factory=lambda: _NO_LOCATIONS, compare=False, repr=False
     )
@@ -172,11 +173,12 @@ class SolverParameters:
                 )
         values = {name: getattr(self, name) for name in self.given}
         kept = {name: places for name, places in self.locations.items() if name not in changes}
-        return type(self)(**{**values, **changes}, source=self.source, locations=MappingProxyType(kept))
+        extra: dict[str, Any] = {"source": self.source, "form": self.form, "locations": kept}
+        return type(self)(**{**values, **changes}, **extra)
 
     def __reduce__(self) -> Any:
         values = {name: _plain(getattr(self, name)) for name in self.given}
-        extra = {"source": self.source, "locations": dict(self.locations)}
+        extra = {"source": self.source, "form": self.form, "locations": dict(self.locations)}
         return _rebuilt, (type(self), {**values, **extra})
 
     # Where they come from.
@@ -257,6 +259,12 @@ class SolverParameters:
         return Finding(message=message, field=name, location=place, **more)
 
     # The nets.
+
+    @property
+    def needs_net_field(self) -> bool:
+        """Whether one of the fields must say what to train, as Caffe wants it: in prototxt. Elsewhere the net
+        may be handed to the Solver without."""
+        return self.form == "prototxt"
 
     @property
     def train_net_source(self) -> NetSource | None:

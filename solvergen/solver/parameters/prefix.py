@@ -20,10 +20,4 @@ def completed_prefix(params: SolverParameters, path: str | os.PathLike[str] | No
         prefix = os.path.join(params.snapshot_prefix or "", file.stem)
     else:
         return params
-    kept = params.locations
-    return type(params)(
-        **{name: getattr(params, name) for name in params.given if name != "snapshot_prefix"},
-        snapshot_prefix=prefix,
-        source=params.source,
-        locations=kept,
-    )
+    return params.replaced(snapshot_prefix=prefix)

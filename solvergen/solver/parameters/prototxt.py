@@ -81,6 +81,7 @@ class _Text:
             SolverParameters(
                 **values,
                 source=None if self._path is None else Path(self._path),
+                form="prototxt",
                 locations=MappingProxyType(self._locations()),
             ),
             self._path,

@@ -31,9 +31,9 @@ def test_nets(params: SolverParameters) -> tuple[TestNet, ...]:
     """The nets to test with; one of ``net`` or ``net_param`` for each ``test_iter`` that is left."""
     sources = [_source("test_net_param", text) for text in params.test_net_param]
     sources += [_source("test_net", path) for path in params.test_net]
-    generic: SourceKind = "net_param" if params.has("net_param") else "net"
-    if params.has(generic):
+    if is_generic(params):
         left = len(params.test_iter) - len(sources)
+        generic: SourceKind = "net_param" if params.has("net_param") else "net"
         sources += [_source(generic, getattr(params, generic))] * left
     states: tuple[NetState | None, ...] = params.test_state or (None,) * len(sources)
     return tuple(
@@ -42,15 +42,24 @@ def test_nets(params: SolverParameters) -> tuple[TestNet, ...]:
     )
 
 
+def is_generic(params: SolverParameters) -> bool:
+    """Whether what is trained is also tested, once for every ``test_iter`` that no other test net takes."""
+    if params.has("net") or params.has("net_param"):
+        return True
+    return not params.needs_net_field and not any(map(params.has, TRAIN_FIELDS))
+
+
 def own_state(source: NetSource | None) -> NetState | None:
     """The state that a net's own text gives it; None for a file that isn't there, and if it gives none."""
     if source is None:
         return None
     if source.text is not None:
         written = source.text
+    elif source.path is None:
+        return None
     else:
         try:
-            written = Path(source.path or "").read_bytes().decode("utf-8", "surrogateescape")
+            written = Path(source.path).read_bytes().decode("utf-8", "surrogateescape")
         except OSError:
             return None
     if "state" not in written:
@@ -60,5 +69,5 @@ def own_state(source: NetSource | None) -> NetState | None:
     return state_in_net(written)
 
 
-def _source(kind: SourceKind, value: str) -> NetSource:
+def _source(kind: SourceKind, value: str | None) -> NetSource:
     return NetSource(kind, text=value) if kind.endswith("_param") else NetSource(kind, path=value)

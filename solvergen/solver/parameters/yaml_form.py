@@ -35,9 +35,8 @@ def parse_yaml(text: str | bytes, path: str | os.PathLike[str] | None = None) ->
 
     def finding(key: Any, message: str, hint: str | None = None) -> Finding:
         place = _place(document, key, name)
-        return Finding(
-            message=message, hint=hint, field=str(key), location=place, source=lines[place.line - 1]
-        )
+        line = lines[place.line - 1] if place.line <= len(lines) else None
+        return Finding(message=message, hint=hint, field=str(key), location=place, source=line)
 
     unknown = [
         finding(
@@ -58,6 +57,7 @@ def parse_yaml(text: str | bytes, path: str | os.PathLike[str] | None = None) ->
     params = SolverParameters(
         **document,
         source=None if path is None else Path(path),
+        form="yaml",
         locations=MappingProxyType({key: (_place(document, key, name),) for key in document}),
     )
     return completed_prefix(params, path)
@@ -91,5 +91,8 @@ def _document(text: str | bytes, name: str) -> Any:
 
 
 def _place(document: Any, key: Any, name: str) -> Location:
-    line, column = document.lc.key(key)
+    try:
+        line, column = document.lc.key(key)
+    except KeyError:  # from a merge key: it stands elsewhere
+        line, column = 0, 0
     return Location(name, line + 1, column + 1, column + 1 + len(str(key)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from solvergen.runtime.naming import did_you_mean, listed, quoted
+from solvergen.runtime.naming import did_you_mean, quoted
 from solvergen.solver.parameters.error import SolverParametersError
 from solvergen.solver.parameters.forks import POLICIES as OF_FORKS
 from solvergen.solver.parameters.model import SolverParameters
@@ -91,11 +91,7 @@ def _name(params: SolverParameters, settings: dict[str, Any]) -> str:
     where = "lr_policy" if inside is None else "policy"
     if not name:
         raise SolverParametersError(
-            [
-                params.finding(
-                    where, "lr_policy is missing", hint=f'as "fixed"; the policies are {listed(POLICIES)}'
-                )
-            ]
+            [params.finding(where, "lr_policy is missing", hint=f"the policies are {', '.join(POLICIES)}")]
         )
     if name not in POLICIES:
         hint = OF_FORKS.get(str(name).lower().replace("-", "_")) or did_you_mean(name, POLICIES).removeprefix(

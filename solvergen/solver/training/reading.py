@@ -35,6 +35,7 @@ def read_parameters(params: SolverParameters | str | os.PathLike[str]) -> Solver
 def check_parameters(params: SolverParameters) -> None:
     """Raises SolverParametersError for what Caffe would refuse. What is said of nets isn't looked at: they
     are here already."""
-    errors = [finding for finding in errors_of(params.check()) if finding.field not in _OF_NETS]
+    told = params if params.train_net_source is not None else params.replaced(net="made by the caller")
+    errors = [finding for finding in errors_of(told.check()) if finding.field not in _OF_NETS]
     if errors:
         raise SolverParametersError(errors)

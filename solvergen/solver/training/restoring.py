@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +28,11 @@ SAME_HISTORY = ({"SGD", "Nesterov"},)
 def write(solver: Solver) -> tuple[str, str]:
     """Write the model and the state; their paths."""
     from solvergen.solver import files
+    from solvergen.solver.files.names import checked_format, pair
 
     param = solver.param
     prefix = _prefix(solver)
-    names = files.pair(prefix, solver.iter, param.snapshot_format)
+    names = pair(prefix, solver.iter, checked_format(param.snapshot_format))
     solver.say(events.Snapshotting(solver.iter, names.model, "model", param.snapshot_format))
     solver.say(events.Snapshotting(solver.iter, names.state, "state", param.snapshot_format))
     written = files.write_pair(
@@ -102,7 +104,7 @@ def _extra(solver: Solver) -> dict[str, Any]:
     nets = (solver.net, *solver.test_nets)
     return {
         "solver_type": solver.type,
-        "digest": type(optimizer).definition.digest,
+        "digest": solver.update.definition.digest,
         "states": list(solver.update.array_states),
         "parameters": [blob.name for blob in solver.net.learnable],
         "counts": dict(optimizer.steps),
@@ -123,11 +125,8 @@ def restore(solver: Solver, path: str | os.PathLike[str], *, history: bool) -> N
     """Put a state back, and the model that it names. What doesn't fit is an error before anything changes."""
     from solvergen.solver import files
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with _warnings_said(solver):
         state, model = files.read_pair(path)
-    for warning in caught:
-        solver.say(events.Warned(solver.iter, str(warning.message)))
     where = os.fspath(path)
     extra = state.extra
     carried = history and _carries(solver, extra, where)
@@ -155,7 +154,7 @@ def _carries(solver: Solver, extra: Mapping[str, Any], where: str) -> bool:
     """Whether the optimizer's states go on: if they are of the same type, or mean the same."""
     theirs = extra.get("solver_type")
     if theirs is None or theirs == solver.type:
-        mine = type(solver.optimizer).definition.digest
+        mine = solver.update.definition.digest
         if theirs is not None and extra.get("digest") != mine:
             solver.say(
                 events.Warned(
@@ -182,30 +181,35 @@ def _carries(solver: Solver, extra: Mapping[str, Any], where: str) -> bool:
 
 
 def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dict[str, Any]]:
-    """The history by state and parameter. Raises TrainingError where it is another's."""
+    """The history by state and parameter. Raises SolverFileError where it is another's."""
+    from solvergen.solver import files
+
     states, blobs = solver.update.array_states, solver.net.learnable
-    expected = len(states) * len(blobs)
-    if len(state.history) != expected:
-        raise TrainingError(
-            f"{where}: incorrect length of history: {len(state.history)} arrays, but {solver.type} has "
-            f"{expected} ({len(states)} for each of {len(blobs)} parameters). If it is of another solver type, "
-            "go on with its weights alone: --weights, or restore(path, history=False)"
+    with _warnings_said(solver):
+        found = files.arranged(
+            state,
+            [tuple(blob.data.shape) for blob in blobs],
+            states,
+            spec=solver.update.definition.name,
+            source=where,
         )
-    arrays: dict[str, dict[str, Any]] = {}
-    history = iter(state.history)
-    for name in states:
-        arrays[name] = {}
-        for blob in blobs:
-            found, live = next(history), solver.optimizer.state[name][blob.name]
-            if not fits(found.shape, live.shape):
-                raise TrainingError(
-                    f"{where}: the history of {blob.name!r} has shape {found.shape}, the parameter "
-                    f"{live.shape}"
-                )
-            arrays[name][blob.name] = np.ascontiguousarray(
-                found.reshape(live.shape), dtype=np.dtype(str(live.dtype))
-            )
-    return arrays
+    return {
+        name: {
+            blob.name: np.ascontiguousarray(array, dtype=np.dtype(str(solver.optimizer.state[name][blob.name].dtype)))
+            for blob, array in zip(blobs, found[name], strict=True)
+        }
+        for name in states
+    }
+
+
+@contextmanager
+def _warnings_said(solver: Solver) -> Iterator[None]:
+    """What is warned of in the block, told as events."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        solver.say(events.Warned(solver.iter, str(warning.message)))
 
 
 def _put_back(
@@ -242,7 +246,9 @@ def load_weights(solver: Solver, path: str | os.PathLike[str]) -> None:
 
 
 def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, np.ndarray[Any, Any]]]:
-    """What of a model goes where, by the layers' names. Raises TrainingError where shapes differ."""
+    """What of a model goes where, by the layers' names. Raises an error where shapes differ."""
+    from solvergen.solver import files
+
     layers = {layer.name: layer for layer in solver.net.layers}
     copies = []
     for source in model.layers:
@@ -260,23 +266,11 @@ def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, n
         for index, (array, blob) in enumerate(zip(source.blobs, target.blobs, strict=True)):
             if array is None:  # another layer has it
                 continue
-            if not fits(array.shape, blob.data.shape):
-                raise TrainingError(
-                    f"{where}: parameter {index} of layer {source.name!r} has shape {array.shape}, the net's "
-                    f"{tuple(blob.data.shape)}"
-                )
-            copies.append((blob, array))
+            what = f"{where}: parameter {index} of layer {source.name!r}"
+            copies.append((blob, files.fitted(array, tuple(blob.data.shape), what)))
     for name, layer in layers.items():
         if layer.blobs:
             solver.say(
                 events.Warned(solver.iter, f"{where}: there is no layer {name!r}, whose parameters stay")
             )
     return copies
-
-
-def fits(found: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether shapes agree, those of four axes from before 2015 included: ones in front don't count there."""
-    found, wanted = tuple(found), tuple(wanted)
-    if found == wanted:
-        return True
-    return len(found) == 4 and len(wanted) < 4 and found == (1,) * (4 - len(wanted)) + wanted

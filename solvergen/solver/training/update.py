@@ -6,13 +6,13 @@ Clipping, normalising by ``iter_size``, decay and the rule itself are in it, in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.wrappers import PREFIX, Wrappers
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.protocol import Blob
-from solvergen.solver.training.error import TrainingError
 
 if TYPE_CHECKING:
     from solvergen.solver.choice import Choice
@@ -35,17 +35,15 @@ class Update:
         if not self._blobs:
             raise NetError("the net has no parameters to learn: its learnable is empty")
         cls = choice.optimizer_class
-        if cls.definition.evaluations:
-            raise TrainingError(
-                f"{cls.__name__} evaluates the gradient several times in a step, and a net's passes each take "
-                "the next batch: the Solver can't train with it"
-            )
-        self.optimizer: Optimizer = cls(
+        self.definition = cls.definition
+        """Of the rule itself, without what surrounds it."""
+        wrappers = choice.wrappers
+        if keep_update:
+            wrappers = replace(wrappers or Wrappers(order="caffe"), write_update=True)
+        self.optimizer: Optimizer = choice.make(
             _groups(self._blobs, cls.definition.hyperparameter_names, params),
-            **choice.hyperparameters,
-            **choice.options,
             backend=backend,
-            wrappers=wrappers_of(params, choice, keep_update=keep_update),
+            wrappers=wrappers,
         )
         self._has_rate = "lr" in cls.definition.hyperparameter_names
         self._rate: float | None = None
@@ -77,19 +75,6 @@ class Update:
         """The norm of all gradients that the last step held against ``clip_gradients``."""
         norm: float = self.optimizer.clip_norm  # type: ignore[attr-defined]
         return norm
-
-
-def wrappers_of(params: SolverParameters, choice: Choice, *, keep_update: bool) -> Wrappers | None:
-    """What surrounds the rule; None where the rule alone will do."""
-    settings: dict[str, Any] = {}
-    if params.iter_size > 1:
-        settings["normalize"] = 1.0 / params.iter_size
-    if params.clip_gradients >= 0:
-        settings["clip_grad_norm"] = float(params.clip_gradients)
-    settings.update(getattr(choice, "wrappers", {}))
-    if keep_update:
-        settings["write_update"] = True
-    return Wrappers(order="caffe", **settings) if settings else None
 
 
 def _groups(

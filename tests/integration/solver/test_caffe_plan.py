@@ -9,12 +9,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.support.ptx import needs_nvrtc
+from solvergen.runtime.native import available
 from tests.integration.solver.least_squares import LONG, SHARED, STATES, TABLE, gradient, update
 from tests.integration.solver.making import net, solver
 
 TOLERANCE = {np.float32: {"rtol": 2e-4, "atol": 2e-6}, np.float64: {"rtol": 1e-10, "atol": 1e-13}}
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
-BACKENDS = pytest.mark.parametrize("backend", ["numpy", "cpu"])
+NO_COMPILER = available()
+needs_cpu = pytest.mark.skipif(NO_COMPILER is not None, reason=str(NO_COMPILER))
+BACKENDS = pytest.mark.parametrize("backend", ["numpy", pytest.param("cpu", marks=needs_cpu)])
 
 
 def _check_next_update(settings, dtype, backend, share):
@@ -52,7 +56,8 @@ def test_parameters_that_two_layers_share_are_updated_once(name, dtype, backend)
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_the_code_for_gpus_makes_the_same_bits(name, ptx):
+@needs_nvrtc
+def test_the_code_for_gpus_makes_the_same_bits(name):
     results = []
     for backend in ("numpy", "ptx"):
         one = solver(TABLE[name], backend=backend, share=True, iter_size=2, clip_gradients=20.0)
@@ -110,6 +115,7 @@ def test_a_resumed_run_ends_with_the_same_bits(name, share, form, dtype, tmp_pat
         assert a.tobytes() == b.tobytes()
 
 
+@needs_cpu
 @pytest.mark.parametrize("name", LONG)
 def test_resuming_after_one_to_four_updates_on_another_backend(name, tmp_path):
     for n in LONG[name].counts:
