@@ -12,12 +12,14 @@ from solvergen.errors import SolverFileError
 
 Format = Literal["BINARYPROTO", "HDF5", "SAFETENSORS"]
 
-_SUFFIXES: dict[Format, tuple[str, str]] = {
+SUFFIXES: dict[Format, tuple[str, str]] = {
     "BINARYPROTO": (".caffemodel", ".solverstate"),
     "HDF5": (".caffemodel.h5", ".solverstate.h5"),
     "SAFETENSORS": (".model.safetensors", ".state.safetensors"),
 }
-FORMATS: tuple[Format, ...] = tuple(_SUFFIXES)
+"""The endings of models and states."""
+
+FORMATS: tuple[Format, ...] = tuple(SUFFIXES)
 """All formats, by Caffe's names and ours."""
 
 _MOST_DIGITS = 19
@@ -42,7 +44,7 @@ def checked_format(name: str) -> Format:
 
 def pair(prefix: str, iteration: int, form: Format) -> Pair:
     """Caffe's names of a snapshot: ``{prefix}_iter_{iteration}`` and the format's suffixes."""
-    model, state = _SUFFIXES[form]
+    model, state = SUFFIXES[form]
     stem = f"{prefix}_iter_{iteration}"
     return Pair(iteration, stem + model, stem + state)
 
@@ -50,7 +52,7 @@ def pair(prefix: str, iteration: int, form: Format) -> Pair:
 def pairs(prefix: str, form: Format) -> Iterator[Pair]:
     """The snapshots of a prefix in one format whose states are there, in no order."""
     folder, name = os.path.split(prefix)
-    _, suffix = _SUFFIXES[form]
+    _, suffix = SUFFIXES[form]
     wanted = re.compile(rf"{re.escape(name)}_iter_(0|[1-9][0-9]{{0,{_MOST_DIGITS - 1}}}){re.escape(suffix)}")
     try:
         names = os.listdir(folder or ".")

@@ -51,11 +51,14 @@ def write_pair(
     return names.model, names.state
 
 
-def write_model(path: StrPath, model: ModelData) -> None:
-    """Write a model alone, in the format that the name's ending says. Raises ``SolverFileError``."""
+def write_model(path: StrPath, model: ModelData) -> str | None:
+    """Write a model alone, in the format that the name's ending says. Raises ``SolverFileError``.
+
+    Returns the digest by which a native state knows a native model.
+    """
     name = os.fsdecode(path)
     with about(name, "can't be written"), replacing(name) as temporary:
-        _model_writers()[format_of(name)](temporary, model)
+        return _model_writers()[format_of(name)](temporary, model)
 
 
 def write_state(path: StrPath, state: SolverStateData) -> None:
