@@ -21,6 +21,7 @@ from solvergen.cli import (
     show,
     snapshot,
     solver,
+    solver_plot,
     train,
     verify,
 )
@@ -63,6 +64,7 @@ app.command("train")(train.train)
 app.command("test")(train.score_model)
 app.command("time")(train.time_net)
 app.add_typer(snapshot.app, name="snapshot")
+solver.app.command("plot")(solver_plot.plot)
 app.add_typer(solver.app, name="solver")
 
 
