@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solvergen.cli.console import console, print_json
+from solvergen.cli import training_logs
+from solvergen.cli.console import print_json
 
 if TYPE_CHECKING:
-    from solvergen.solver.logs.caffe_log import CaffeLog
-    from solvergen.solver.training.events import Listener
+    from solvergen.solver.parameters.net_state import NetState
 
 EFFECTS = "stop, snapshot or none."
 NOT_TIMED = ("display", "snapshot", "test_iter", "test_interval", "test_net", "test_net_param", "test_state")
@@ -37,6 +35,16 @@ Backend = Annotated[
     ),
 ]
 Iterations = Annotated[int, typer.Option("--iterations", metavar="N", min=1, help="How many passes to make.")]
+
+Level = Annotated[
+    int | None, typer.Option("--level", metavar="N", help="Level of the net's state.", show_default=False)
+]
+Stage = Annotated[
+    str | None,
+    typer.Option(
+        "--stage", metavar="LIST", help="Stages of the net's state, separated by commas.", show_default=False
+    ),
+]
 
 
 def train(
@@ -91,6 +99,8 @@ def train(
             show_default=False,
         ),
     ] = None,
+    level: Level = None,
+    stage: Stage = None,
 ) -> None:
     """Train a net as a solver file says, with Caffe's log lines on stderr.
 
@@ -114,20 +124,23 @@ def train(
         params = params.replaced(weights=None)  # as Caffe: the snapshot names its own model
     if weights is not None:
         params = params.replaced(weights=_list(weights))
-    with _listeners(params, log) as (caffe_log, listeners), blaming_the_net(net):
+    if level is not None or stage is not None:
+        params = params.replaced(train_state=_state(params.train_state, level, stage))
+    with training_logs.opened(params, log) as logs, blaming_the_net(net):
+        logs.parameters(params)
         train_net, test_nets = make_nets(find_factory(net), params)
         with handled(sigint=sigint, sighup=sighup, sigterm=sigterm) as requested:
-            made = Solver(params, train_net, test_nets, backend=backend, log=listeners)
+            made = Solver(params, train_net, test_nets, backend=backend, log=logs.listeners)
             made.set_action_function(requested)
             if snapshot is not None:
-                caffe_log.say(f"Resuming from {snapshot}", "caffe.cpp:229")
+                logs.say(f"Resuming from {snapshot}", "caffe.cpp:233")
             else:
                 for file in params.weights:
-                    caffe_log.say(f"Finetuning from {file}", "caffe.cpp:155")
+                    logs.say(f"Finetuning from {file}", "caffe.cpp:155")
                     made.load_weights(file)
-            caffe_log.say("Starting Optimization", "caffe.cpp:239")
+            logs.say("Starting Optimization", "caffe.cpp:239")
             made.solve(resume=snapshot)
-            caffe_log.say("Optimization Done.", "caffe.cpp:250")
+            logs.say("Optimization Done.", "caffe.cpp:250")
 
 
 def score_model(
@@ -142,6 +155,8 @@ def score_model(
         ),
     ],
     iterations: Iterations = 50,
+    level: Level = None,
+    stage: Stage = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,
 ) -> None:
     """Score a model: the means of a test net's outputs over some batches, in Caffe's log lines on stderr."""
@@ -150,17 +165,16 @@ def score_model(
     from solvergen.solver.logs.glog import number
     from solvergen.solver.logs.sinks import to_stderr
     from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.parameters.net_state import NetState
     from solvergen.solver.scoring import score
     from solvergen.solver.training.solver import Solver
 
     log = CaffeLog(to_stderr)
     say = log.say
     with blaming_the_net(net):
-        made = find_factory(net).make("TEST")
+        made = find_factory(net).make("TEST", state=_state(NetState(phase="TEST", level=0), level, stage))
         # A solver that will make no step: it knows how models fit nets.
-        loader = Solver(
-            SolverParameters(net=net, lr_policy="fixed", solver_mode="CPU"), made, backend="numpy"
-        )
+        loader = Solver(SolverParameters(net=net, lr_policy="fixed", solver_mode="CPU"), made, backend="auto")
         loader.add_listener(log)
         for file in _list(weights):
             loader.load_weights(file)
@@ -212,7 +226,9 @@ def time_net(
             of_file = SolverParameters.from_file(solver)
             params = of_file.replaced(**dict.fromkeys(NOT_TIMED))
             made, _ = make_nets(find_factory(net), params)
-        trained = Solver(params, made, backend=backend)
+        # Without a solver file: wherever the net is.
+        where = "auto" if solver is None and backend is None else backend
+        trained = Solver(params, made, backend=where)
         say("*** Benchmark begins ***", "caffe.cpp:379")
         say(f"Testing for {iterations} iterations.", "caffe.cpp:380")
         times = measure(trained, iterations)
@@ -228,30 +244,9 @@ def _list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-@contextlib.contextmanager
-def _listeners(params: Any, file: Path | None) -> Iterator[tuple[CaffeLog, list[Listener]]]:
-    """Caffe's lines on stderr, a bar below them on a terminal, and the log in a file."""
-    import sys
+def _state(given: NetState | None, level: int | None, stage: str | None) -> NetState:
+    """A state with the command line's level, and its stages added."""
+    from solvergen.solver.parameters.net_state import NetState
 
-    from solvergen.solver.logs.caffe_log import CaffeLog
-    from solvergen.solver.logs.json_lines import JsonLines
-    from solvergen.solver.logs.progress import shown
-    from solvergen.solver.logs.sinks import LineFile, to_stderr
-
-    with contextlib.ExitStack() as stack:
-        listeners: list[Listener] = []
-        if sys.stderr.isatty():
-            bar, sink = stack.enter_context(shown(console(stderr=True)))
-            listeners.append(bar)
-        else:
-            sink = to_stderr
-        caffe_log = CaffeLog(sink, display=params.display)
-        listeners.append(caffe_log)
-        if file is not None:
-            lines = LineFile(file)
-            stack.callback(lines.close)
-            if file.suffix.lower() == ".jsonl":
-                listeners.append(JsonLines(lines))
-            else:
-                listeners.append(CaffeLog(lines, display=params.display))
-        yield caffe_log, listeners
+    told = NetState(level=level, stage=tuple(_list(stage or "")))
+    return told if given is None else given.merged_with(told)

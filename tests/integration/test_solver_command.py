@@ -87,7 +87,10 @@ def test_a_run_that_is_stopped_ends_with_the_files_of_one_that_isnt(here: Path, 
     shutil.copytree(here, whole)
     _, log = run(whole, *TRAIN, "--log", "run.jsonl")
     assert "Optimization Done." in log
+    assert "Initializing solver from parameters: \n" in log
+    assert "\nstepvalue: 1500\nstepvalue: 1900\n" in log
     records = [json.loads(line) for line in (whole / "run.jsonl").read_text().splitlines()]
+    assert records[0]["parameters"]["stepvalue"] == [1500, 1900]
     tests = [record for record in records if record["event"] == "test_outputs"]
     assert [record["iter"] for record in tests] == [0, 500, 1000, 1500, 2000]
     accuracy = {value["name"]: value["value"] for value in tests[-1]["values"]}["accuracy"]

@@ -37,6 +37,11 @@ class JsonLines:
         if not isinstance(event, _LEFT_OUT):
             self._sink(record_of(event, self._clock()))
 
+    def note(self, name: str, **fields: Any) -> None:
+        """Write a line that is no event."""
+        record = {"event": name, "time": self._clock().isoformat(), **fields}
+        self._sink(json.dumps(_finite(record), allow_nan=False))
+
 
 def record_of(event: Event, when: datetime) -> str:
     """The line of an event."""
