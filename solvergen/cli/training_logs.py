@@ -42,7 +42,7 @@ class Logs:
 
         lines = [line for line in effective(params) if not line.endswith("# default")]
         for one in self.caffe:
-            one.block("Initializing solver from parameters: ", lines, "solver.cpp:45")
+            one.say("\n".join(["Initializing solver from parameters: ", *lines]), "solver.cpp:45")
         given = {name: value for name, value in as_data(params).items() if params.has(name)}
         for log in self.json:
             log.note("parameters", iter=0, parameters=given)

@@ -88,7 +88,7 @@ def test_a_run_that_is_stopped_ends_with_the_files_of_one_that_isnt(here: Path, 
     _, log = run(whole, *TRAIN, "--log", "run.jsonl")
     assert "Optimization Done." in log
     assert "Initializing solver from parameters: \n" in log
-    assert "\nstepvalue: 1500\nstepvalue: 1900\n" in log
+    assert "solver.cpp:45] stepvalue: 1500\n" in log
     records = [json.loads(line) for line in (whole / "run.jsonl").read_text().splitlines()]
     assert records[0]["parameters"]["stepvalue"] == [1500, 1900]
     tests = [record for record in records if record["event"] == "test_outputs"]
@@ -186,3 +186,54 @@ def test_what_is_wrong_is_said(
     err = " ".join(re.sub(r"[│╭╮╰╯─]", " ", capsys.readouterr().err).split())
     assert says in err
     assert "Traceback" not in err
+
+
+RECORDING = """
+import spirals
+seen = []
+
+def make(params, phase, source, state):
+    seen.append((params.max_iter, phase, source.path, state.phase, state.level, state.stage))
+    return spirals.make(phase)
+"""
+
+
+@pytest.fixture
+def inside(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example's folder, for commands that run in this process."""
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("spirals", "recording"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return here
+
+
+def test_what_the_factory_gets_and_a_log_of_caffes_form(inside: Path) -> None:
+    from solvergen.cli.app import run as command
+    from solvergen.solver.logs.reading import read_log
+
+    (inside / "recording.py").write_text(RECORDING)
+    edit(inside, r"^max_iter: 2000", 'max_iter: 100 train_state { level: 1 stage: "a" }')
+    arguments = ("--net", "recording:make", "--level", "2", "--stage", "b,c", "--log", "run.log")
+    assert command([*TRAIN, *arguments]) == 0
+    assert sys.modules["recording"].seen == [
+        (100, "TRAIN", "spirals.py", "TRAIN", 2, ("a", "b", "c")),
+        (100, "TEST", "spirals.py", "TEST", 0, ()),
+    ]
+    log = read_log("run.log")
+    assert log.loss.iterations == (0, 100)
+    assert list(log.tests[0].outputs) == ["accuracy", "loss"]
+
+
+def test_weights_of_the_solver_file(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from solvergen.cli.app import run as command
+
+    edit(inside, r"^max_iter: 2000", "max_iter: 1")
+    assert command([*TRAIN]) == 0
+    edit(inside, r"^max_iter: 1", 'max_iter: 2 weights: "spirals_iter_1.model.safetensors"')
+    capsys.readouterr()
+    assert command([*TRAIN]) == 0
+    assert "Finetuning from spirals_iter_1.model.safetensors" in capsys.readouterr().err
+    # A snapshot names its own model.
+    assert command([*TRAIN, "--snapshot", "spirals_iter_1.state.safetensors"]) == 0
+    assert "Finetuning" not in capsys.readouterr().err

@@ -6,7 +6,7 @@ lines have the places of Caffe 1.0. What Caffe doesn't say bears "solvergen".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from solvergen.solver.logs.glog import Severity, number, prefixed
@@ -43,12 +43,6 @@ class CaffeLog:
     def say(self, text: str, place: str = OWN) -> None:
         """Write a line that is no event."""
         self._sink(prefixed(text, place, when=self._clock()))
-
-    def block(self, title: str, lines: Iterable[str], place: str = OWN) -> None:
-        """Write a line, and under it others without anything before them, as Caffe prints messages."""
-        self.say(title, place)
-        for line in lines:
-            self._sink(line)
 
 
 def lines_of(event: Event, display: int = 0) -> Iterator[Line]:
