@@ -34,9 +34,7 @@ class Batches:
         seed: of these orders.
     """
 
-    def __init__(
-        self, *tensors: torch.Tensor, batch_size: int, shuffle: bool = False, seed: int = 0
-    ) -> None:
+    def __init__(self, *tensors: torch.Tensor, batch_size: int, shuffle: bool = False, seed: int = 0) -> None:
         if not tensors or any(len(t) != len(tensors[0]) for t in tensors) or not len(tensors[0]):
             raise NetError("Batches needs tensors of one length, and rows in them")
         if batch_size < 1:
@@ -93,15 +91,16 @@ class TorchNet:
     Args:
         module: of parameters in float32, float64, bfloat16 or float16, all on one device.
         loss: called with what the module makes of the inputs and with the targets; a scalar tensor.
-        data: iterated over, anew at its end: a ``DataLoader``, ``Batches``, a list. A batch is a pair of inputs
-            and targets. With ``position`` and ``seek`` (``Batches`` has them) snapshots hold where it is.
+        data: iterated over, anew at its end: a ``DataLoader``, ``Batches``, a list. A batch is a pair of
+            inputs and targets. With ``position`` and ``seek`` (``Batches`` has them) snapshots hold where it
+            is.
         metrics: more outputs by name, called as the loss is; they don't count for it.
-        compute: in place of ``loss`` and ``metrics``: called with the module and a batch, whatever a batch is;
+        compute: in place of ``loss`` and ``metrics``: called with the module and a batch, whatever that is;
             returns tensors by name.
         loss_weights: of the outputs of ``compute``; 0 for those that aren't named.
         lr_mult, decay_mult: by parameter name, or pattern as of ``fnmatch`` (``"*.bias"``); the last one that
             fits counts, and one that fits nothing is an error. A parameter whose ``lr_mult`` is 0 gets no
-            gradient. Parameters with ``requires_grad=False`` aren't learnable; model files hold them all the same.
+            gradient. Parameters with ``requires_grad=False`` aren't learnable; model files hold them too.
         phase: "TRAIN" or "TEST": what mode the module is in during passes.
         name: of the net, in logs and model files.
     """
@@ -144,10 +143,11 @@ class TorchNet:
         decays = _by_name(self._decay_mult, named, "decay_mult")
         made: dict[int, Blob] = {}
         self._gradients: list[tuple[torch.nn.Parameter, torch.Tensor]] = []
-        layers, learnable = [], []
+        layers: list[LayerBlobs] = []
+        learnable: list[Blob] = []
         owners = {id(parameter): name for name, parameter in named.items()}
         for path, part in module.named_modules():
-            blobs = []
+            blobs: list[Blob] = []
             own = [*part._parameters.items(), *part._buffers.items()]
             for key, tensor in own:
                 if tensor is None or not tensor.is_floating_point():
@@ -178,7 +178,7 @@ class TorchNet:
         index: int,
     ) -> Blob:
         if not tensor.is_contiguous():
-            raise NetError(f"parameter {name!r} isn't contiguous; make it so before: p.data = p.data.contiguous()")
+            raise NetError(f"parameter {name!r} isn't contiguous: p.data = p.data.contiguous() makes it so")
         data = _shared(tensor)
         if not learns:
             return Blob(name, data, data, 0.0, 0.0, layer, index)
@@ -215,11 +215,8 @@ class TorchNet:
         for parameter, gradient in self._gradients:
             if parameter.grad is not gradient:  # set to None, or replaced, by whoever
                 parameter.grad = gradient
-        terms = [found[name] * weight if weight != 1.0 else found[name] for name, weight in self._weighted(found)]
-        total = terms[0].sum()
-        for term in terms[1:]:
-            total = total + term.sum()
-        total.backward()
+        terms = [found[name].sum() * weight for name, weight in self._weighted(found)]
+        torch.autograd.backward(terms)
         return loss_of(self._outputs)
 
     def outputs(self) -> tuple[Output, ...]:
@@ -235,7 +232,9 @@ class TorchNet:
         name: str | None = None,
     ) -> TorchNet:
         """A net of the same module for tests: in evaluation mode, with batches of its own."""
-        compute: Compute = self._compute if loss is None and metrics is None else _computed(loss, metrics or {})
+        compute = self._compute
+        if loss is not None or metrics is not None:
+            compute = _computed(loss, metrics or {})
         return TorchNet(
             self.module,
             data=data,
@@ -307,7 +306,8 @@ class TorchNet:
         weighted = [(name, weight) for name, weight in self._weights.items() if weight]
         for name, _ in weighted:
             if name not in found:
-                raise NetError(f"loss_weights names {name!r}, but compute returned {', '.join(found) or 'nothing'}")
+                there = ", ".join(found) or "nothing"
+                raise NetError(f"loss_weights names {name!r}, but compute returned {there}")
         return weighted
 
     def _batch(self) -> Any:

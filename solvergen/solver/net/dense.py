@@ -83,8 +83,8 @@ class DenseNet:
         self._targets = np.asarray(targets, None if loss == "softmax" else dtype)
         self._loss, self._accuracy, self._batch_size = loss, accuracy, int(batch_size)
         if len(self._targets) != len(self._inputs):
-            raise NetError(f"there are {len(self._inputs)} rows of inputs, but {len(self._targets)} of targets")
-        if not 1 <= self._batch_size:
+            raise NetError(f"{len(self._inputs)} rows of inputs, but {len(self._targets)} of targets")
+        if self._batch_size < 1:
             raise NetError(f"batch_size must be at least 1, not {batch_size}")
         self._layers = tuple(layers)
         self._rows = np.arange(self._batch_size)
@@ -225,8 +225,10 @@ def _declare(
     part: InnerProduct, width: int, rng: np.random.Generator, dtype: Any, declared: dict[str, Blob]
 ) -> tuple[Blob, ...]:
     """The blobs of a layer; those whose names are declared already are the same arrays again."""
-    std = np.sqrt(2 / width) if part.std is None else part.std
-    wanted = [(part.weights, (part.num_output, width), std, "weights")]
+    std = float(np.sqrt(2 / width)) if part.std is None else part.std
+    wanted: list[tuple[Param, tuple[int, ...], float, str]] = [
+        (part.weights, (part.num_output, width), std, "weights")
+    ]
     if part.bias is not None:
         wanted.append((part.bias, (part.num_output,), part.std or 0.0, "bias"))
     blobs = []

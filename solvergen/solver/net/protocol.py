@@ -36,7 +36,8 @@ class Blob:
     def __setattr__(self, name: str, value: Any) -> None:
         # ``blob.diff += x`` assigns the same array again; another one would have no effect on the optimizer.
         if name in self.__dict__ and self.__dict__[name] is not value:
-            raise NetError(f"{name} of {self.name!r} is changed in place: blob.{name}[...] = ...")
+            how = f"is changed in place: blob.{name}[...] = ..." if name in ("data", "diff") else "stays"
+            raise NetError(f"{name} of {self.name!r} {how}")
         object.__setattr__(self, name, value)
 
 

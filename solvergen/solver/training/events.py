@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Action(Enum):
@@ -213,6 +213,5 @@ class Collected:
 def announce(listeners: Sequence[Listener | Callable[[Event], None]], event: Event) -> None:
     """Tell everyone. A plain function is a listener too."""
     for listener in listeners:
-        handle = getattr(listener, "handle", listener)
+        handle: Any = getattr(listener, "handle", listener)
         handle(event)
-

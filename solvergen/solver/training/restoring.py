@@ -193,9 +193,10 @@ def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dic
             spec=solver.update.definition.name,
             source=where,
         )
+    live = solver.optimizer.state
     return {
         name: {
-            blob.name: np.ascontiguousarray(array, dtype=np.dtype(str(solver.optimizer.state[name][blob.name].dtype)))
+            blob.name: np.ascontiguousarray(array, dtype=np.dtype(str(live[name][blob.name].dtype)))
             for blob, array in zip(blobs, found[name], strict=True)
         }
         for name in states
@@ -212,11 +213,9 @@ def _warnings_said(solver: Solver) -> Iterator[None]:
         solver.say(events.Warned(solver.iter, str(warning.message)))
 
 
-def _put_back(
-    solver: Solver, state: SolverStateData, arrays: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """The optimizer's states. Caffe's files have arrays alone; the rest begins anew, and updates are counted for
-    the solver as a whole."""
+def _put_back(solver: Solver, state: SolverStateData, arrays: Mapping[str, Mapping[str, Any]]) -> None:
+    """The optimizer's states. Caffe's files have arrays alone; the rest begins anew, and updates are counted
+    for the solver as a whole."""
     extra = state.extra
     names = [blob.name for blob in solver.net.learnable]
     counts: Mapping[str, int] = dict.fromkeys(names, state.iter)
@@ -255,13 +254,13 @@ def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, n
         target = layers.pop(source.name, None)
         if target is None:
             if source.blobs:
-                solver.say(
-                    events.Warned(solver.iter, f"{where}: ignoring layer {source.name!r}, which the net lacks")
-                )
+                text = f"{where}: ignoring layer {source.name!r}, which the net lacks"
+                solver.say(events.Warned(solver.iter, text))
             continue
         if len(source.blobs) != len(target.blobs):
             raise TrainingError(
-                f"{where}: layer {source.name!r} has {len(source.blobs)} parameters, the net's {len(target.blobs)}"
+                f"{where}: layer {source.name!r} has {len(source.blobs)} parameters, the net's "
+                f"{len(target.blobs)}"
             )
         for index, (array, blob) in enumerate(zip(source.blobs, target.blobs, strict=True)):
             if array is None:  # another layer has it

@@ -1,4 +1,4 @@
-"""The loss that Caffe displays: a mean over the last ``average_loss`` iterations, kept as a sum that drifts."""
+"""The loss that Caffe displays: a mean over the last ``average_loss`` iterations."""
 
 from __future__ import annotations
 

@@ -190,8 +190,8 @@ class Solver:
     def solve(self, resume: str | os.PathLike[str] | None = None) -> None:
         """Train up to ``max_iter``, from a snapshot if one is given.
 
-        Afterwards a snapshot is written (``snapshot_after_train``), the last loss displayed and nets tested if
-        it is time. A request to stop ends it with the snapshot.
+        Afterwards a snapshot is written (``snapshot_after_train``), and if it is time the loss is displayed and
+        nets are tested. A request to stop ends it with the snapshot.
         """
         self._exit = False
         self.say(
@@ -281,9 +281,7 @@ class Solver:
         if self._param.debug_info:
             for event in debugging.describe(self._iter, self._net):
                 self.say(event)
-        self.say(
-            events.Iteration(self._iter, loss, self.smoothing.value, self.lr, seconds, iterations)
-        )
+        self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, seconds, iterations))
         if self._listeners:
             self.say(events.Outputs(self._iter, output_values(tuple(self._net.outputs()))))
         self._call("display")
@@ -301,7 +299,7 @@ class Solver:
             if self._exit:
                 break
             self.test(number)
-        if self._test_nets:
+        if self._test_nets and not self._exit:
             self._call("test")
 
     def test(self, net: int = 0) -> tuple[events.OutputValue, ...] | None:
@@ -430,4 +428,3 @@ def _listeners(log: Any) -> list[Listeners]:
     if hasattr(log, "handle") or callable(log):
         return [log]
     return list(log)
-

@@ -12,7 +12,7 @@ from solvergen.solver.training.events import OutputValue
 
 def output_values(outputs: tuple[Output, ...]) -> tuple[OutputValue, ...]:
     """Every number of every output, counted through."""
-    found = []
+    found: list[OutputValue] = []
     for output in outputs:
         for value in np.ravel(output.values).tolist():
             found.append(OutputValue(len(found), output.name, float(value), output.loss_weight))
@@ -22,7 +22,7 @@ def output_values(outputs: tuple[Output, ...]) -> tuple[OutputValue, ...]:
 def tested(
     net: Net, iterations: int, interrupted: Callable[[], bool]
 ) -> tuple[tuple[OutputValue, ...], float] | None:
-    """The means over this many batches and the mean loss; None if ``interrupted``, which is asked before each.
+    """The means over these batches and the mean loss; None if ``interrupted``, which is asked before each.
 
     Sums have the outputs' type, as in Caffe.
     """

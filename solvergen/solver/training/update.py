@@ -73,7 +73,7 @@ class Update:
 
     def clip_norm(self) -> float:
         """The norm of all gradients that the last step held against ``clip_gradients``."""
-        norm: float = self.optimizer.clip_norm  # type: ignore[attr-defined]
+        norm: float = self.optimizer.clip_norm
         return norm
 
 
@@ -103,7 +103,10 @@ def set_state(
     scalars: Mapping[str, Mapping[str, float]],
     shared: Mapping[str, float],
 ) -> None:
-    """Put states back: arrays and scalars by state and parameter, counts by parameter. All of it, or an error and nothing."""
+    """Put states back: arrays and scalars by state and parameter, counts by parameter.
+
+    Raises OptimizerError or SnapshotMismatch, with nothing changed, for what doesn't fit.
+    """
     state = optimizer.state_dict()
     for name, tensor in state["tensors"].items():
         tensor["t"] = counts[name]

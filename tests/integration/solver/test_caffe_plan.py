@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.ptx import needs_nvrtc
 from solvergen.runtime.native import available
 from tests.integration.solver.least_squares import LONG, SHARED, STATES, TABLE, gradient, update
 from tests.integration.solver.making import net, solver
+from tests.support.ptx import needs_nvrtc
 
 TOLERANCE = {np.float32: {"rtol": 2e-4, "atol": 2e-6}, np.float64: {"rtol": 1e-10, "atol": 1e-13}}
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
@@ -97,7 +97,7 @@ def test_a_resumed_run_ends_with_the_same_bits(name, share, form, dtype, tmp_pat
     whole.step(2 * n)
     first = solver(LONG[name], dtype, **more)
     first.step(n)
-    model, state = first.snapshot()
+    _, state = first.snapshot()
     resumed = solver(LONG[name], dtype, **more)
     for blob in resumed.net.learnable:
         blob.data.fill(7)  # what is there comes from the files
@@ -136,7 +136,7 @@ def test_resuming_after_one_to_four_updates_on_another_backend(name, tmp_path):
 
 @DTYPES
 def test_clipping_looks_at_the_sum_before_it_is_divided(dtype):
-    """With iter_size 2 the threshold on the mean gradient is half of what was said, and decay isn't clipped."""
+    """With iter_size 2 the threshold on the mean gradient is half of that, and decay isn't clipped."""
     settings, clip, decay = LONG["SGD"], 3.0, 0.5
     one = solver(settings, dtype, iter_size=2, clip_gradients=clip)
     start = [blob.data.copy() for blob in one.net.learnable]
@@ -146,9 +146,7 @@ def test_clipping_looks_at_the_sum_before_it_is_divided(dtype):
     assert total > clip
     for blob, before, g in zip(one.net.learnable, start, mean, strict=True):
         clipped = 2 * g * (clip / total) / 2 + decay * before
-        np.testing.assert_allclose(
-            blob.data, before - float(np.float32(0.01)) * clipped, **TOLERANCE[dtype]
-        )
+        np.testing.assert_allclose(blob.data, before - float(np.float32(0.01)) * clipped, **TOLERANCE[dtype])
 
 
 def test_clip_gradients_0_leaves_decay_alone_and_nan_norms_pass():
