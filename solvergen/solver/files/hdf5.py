@@ -129,7 +129,8 @@ def read_state(path: str) -> SolverStateData:
         arrays = _numbered(h5py, history, size, "history")
         kept = tuple(array for array in arrays if array is not None)
         if len(kept) != len(arrays):
-            raise SolverFileError(f"history {arrays.index(None)} is missing: damaged")
+            gap = next(index for index, array in enumerate(arrays) if array is None)
+            raise SolverFileError(f"history {gap} is missing: damaged")
         return SolverStateData(
             iter=_integer(h5py, root, "iter"),
             learned_net=_read_text(h5py, root, "learned_net") if "learned_net" in root else None,

@@ -13,8 +13,9 @@ import os
 import re
 from collections.abc import Sequence
 
-from solvergen.files import sync_folder, write_atomically
+from solvergen.files import sync_folder
 from solvergen.runtime.snapshots import strict_json
+from solvergen.runtime.snapshots.atomic import made, prefix_of
 
 _SUFFIX = ".solvergen-pair"
 _MOST_BYTES = 100_000
@@ -28,7 +29,7 @@ def current(path: str) -> str:
     """Where the file is that is meant by ``path``: there, or where a record says."""
     folder, name = os.path.split(path)
     match = _NAME.fullmatch(name)
-    if match is None:
+    if match is None or not os.path.lexists(path):
         return path
     for temporary, final in _read(os.path.join(folder, _record_name(match["prefix"], match["stem"]))):
         if final == name and os.path.exists(os.path.join(folder, temporary)):
@@ -39,7 +40,12 @@ def current(path: str) -> str:
 def record(folder: str, prefix: str, stem: str, renames: Sequence[tuple[str, str]]) -> str:
     """Write the record of ``renames``, pairs of names in ``folder``; its path. Raises ``OSError``."""
     path = os.path.join(folder, _record_name(prefix, stem))
-    write_atomically(path, strict_json.dump([list(rename) for rename in renames]).encode("ascii"))
+    with made(folder, prefix_of(prefix)) as file:
+        with open(file.path, "wb") as opened:
+            opened.write(strict_json.dump([list(rename) for rename in renames]).encode("ascii"))
+        file.complete()
+        os.replace(file.path, path)
+    sync_folder(folder or ".")
     return path
 
 
@@ -66,7 +72,21 @@ def finish_all(folder: str, prefix: str) -> None:
         return  # a folder that can be written but not listed
     for name in names:
         if name.startswith(beginning) and name.endswith(_SUFFIX):
-            finish(os.path.join(folder, name))
+            path = os.path.join(folder, name)
+            if all(os.path.lexists(os.path.join(folder, final)) for _, final in _read(path)):
+                finish(path)
+            else:
+                _forget(path)
+
+
+def _forget(path: str) -> None:
+    """Remove a record and its files: the pair was removed since, and half of it must not come back."""
+    folder = os.path.dirname(path)
+    for temporary, _ in _read(path):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, temporary))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _beginning(prefix: str) -> str:
