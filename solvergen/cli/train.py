@@ -169,6 +169,9 @@ def score_model(
     from solvergen.solver.scoring import score
     from solvergen.solver.training.solver import Solver
 
+    files = _list(weights)
+    if not files:
+        raise typer.BadParameter("need the weights of a model to score", param_hint="'--weights'")
     log = CaffeLog(to_stderr)
     say = log.say
     with blaming_the_net(net):
@@ -176,7 +179,7 @@ def score_model(
         # A solver that will make no step: it knows how models fit nets.
         loader = Solver(SolverParameters(net=net, lr_policy="fixed", solver_mode="CPU"), made, backend="auto")
         loader.add_listener(log)
-        for file in _list(weights):
+        for file in files:
             loader.load_weights(file)
         say(f"Running for {iterations} iterations.", "caffe.cpp:281")
 

@@ -123,9 +123,10 @@ def blaming_the_net(text: str) -> Iterator[None]:
 
 
 def told(error: BaseException) -> str:
-    """What an error of the user's code says, and where: the last line that isn't solvergen's."""
+    """What an error of the user's code says, and where: the last line of theirs, else of a library."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_foreign(frame.filename)]
+    frames = [frame for frame in frames if not _is_library(frame.filename)] or frames
     return f"{text} ({frames[-1].filename}:{frames[-1].lineno})" if frames else text
 
 
