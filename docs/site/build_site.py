@@ -23,7 +23,7 @@ from solvergen.compiler import build
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
-GUIDE = ("getting-started", "runtime", "wrappers", "snapshots", "cuda", "ptx")
+GUIDE = ("getting-started", "runtime", "wrappers", "snapshots", "solver", "cuda", "ptx")
 LANGUAGE = ("spec-language", "language", "diagnostics")
 INSIDE = ("architecture", "verification", "benchmarks", "performance")
 """Pages of docs/ by their place in the contents; any other comes last."""

@@ -10,7 +10,21 @@ from typing import Annotated
 
 import typer
 
-from solvergen.cli import bench, build, check, exit_codes, listing, new, schema, show, snapshot, verify
+from solvergen.cli import (
+    bench,
+    build,
+    check,
+    exit_codes,
+    listing,
+    new,
+    schema,
+    show,
+    snapshot,
+    solver,
+    solver_plot,
+    train,
+    verify,
+)
 from solvergen.cli.console import print_error, print_json_error
 from solvergen.errors import CompilerBug, Diagnostic, SolvergenError, SpecError
 
@@ -46,7 +60,12 @@ app.command("new")(new.new)
 app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
 app.command("schema")(schema.schema)
+app.command("train")(train.train)
+app.command("test")(train.score_model)
+app.command("time")(train.time_net)
 app.add_typer(snapshot.app, name="snapshot")
+solver.app.command("plot")(solver_plot.plot)
+app.add_typer(solver.app, name="solver")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,1 @@
+"""A solver's parameters: what Caffe's ``SolverParameter`` holds, from prototxt, YAML and Python."""

@@ -1,0 +1,119 @@
+"""Parameters and findings as text for people and as data for programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import linecache
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from solvergen.solver.parameters.findings import Finding
+from solvergen.solver.parameters.kinds import shortest_float
+from solvergen.solver.parameters.model import CONVERSIONS, SNAPSHOT_FORMATS, SOLVER_MODES, SolverParameters
+from solvergen.solver.parameters.net_state import NetSource, NetState
+
+_ENUMS = {"solver_mode": SOLVER_MODES, "snapshot_format": SNAPSHOT_FORMATS}
+_TEXTS = ("net_param", "train_net_param", "test_net_param")
+
+
+def explained(finding: Finding) -> str:
+    """The finding, and under it the line of the file with a caret where it can be shown."""
+    place = finding.location
+    if place is None:
+        return str(finding)
+    line = finding.source or linecache.getline(place.file, place.line).rstrip("\r\n")
+    if not line:
+        return str(finding)
+    width = max(1, min(place.end_column, len(line) + 1) - place.column)
+    margin = "".join("\t" if letter == "\t" else " " for letter in line[: place.column - 1])
+    return f"{finding}\n    {line}\n    {margin}{'^' * width}"
+
+
+def finding_as_data(finding: Finding) -> dict[str, Any]:
+    """The finding for programs."""
+    place = finding.location
+    return {
+        "severity": finding.severity,
+        "field": finding.field,
+        "message": finding.message,
+        "hint": finding.hint,
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+    }
+
+
+def as_data(params: SolverParameters) -> dict[str, Any]:
+    """Every parameter by its name, as JSON can hold it. Floats have the digits that tell them apart."""
+    return {name: _plain(getattr(params, name)) for name in CONVERSIONS}
+
+
+def effective(params: SolverParameters) -> list[str]:
+    """The parameters that were given or have a default, in the form of a prototxt; defaults say so."""
+    lines = []
+    for name in CONVERSIONS:
+        if name == "solver_type" or (params.optimizer is not None and name == "type"):
+            continue  # solver_type: ``type`` says it
+        default = "" if params.has(name) or (name == "type" and params.has("solver_type")) else "   # default"
+        value = getattr(params, name)
+        values = value if isinstance(value, tuple) else () if value is None else (value,)
+        for one in values:
+            if isinstance(one, Mapping):
+                lines += [f"{name}.{key}: {_written('', entry)}" for key, entry in one.items()]
+            else:
+                lines.append(f"{name}{_written(name, one)}{default}")
+    return lines
+
+
+def described_state(state: NetState) -> str:
+    """``TRAIN``, with level and stages where there are any."""
+    words: list[str] = [state.phase or "TEST"]
+    if state.level:
+        words.append(f"level {state.level}")
+    if state.stage:
+        words.append(f"stage {', '.join(state.stage)}")
+    return ", ".join(words)
+
+
+def described_source(source: NetSource | None) -> str:
+    """Where a net comes from, in a few words."""
+    if source is None or (source.path is None and source.text is None):
+        return "what the Solver is handed"
+    if source.path is not None:
+        return f"{source.kind} {source.path!r}"
+    lines = len((source.text or "").strip().splitlines())
+    return f"{source.kind} ({lines} line{'s' * (lines != 1)} in the solver's own file)"
+
+
+def sentences(findings: Iterable[Finding]) -> list[str]:
+    """What is said, without places."""
+    return [finding.sentence for finding in findings]
+
+
+def _written(name: str, value: Any) -> str:
+    colon = ": " if name else ""
+    if isinstance(value, NetState):
+        return f" {{ {described_state(value)} }}"
+    if isinstance(value, bool):
+        return f"{colon}{str(value).lower()}"
+    if isinstance(value, float):
+        return f"{colon}{shortest_float(value)}"
+    if name in _TEXTS:
+        return f" {{ {len(value.strip().splitlines())} lines }}"
+    if isinstance(value, str) and name not in _ENUMS:
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return f'{colon}"{escaped}"'
+    return f"{colon}{value}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, NetState):
+        return dataclasses.asdict(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, float):
+        number = float(shortest_float(value))
+        return number if number - number == 0 else str(number)
+    return value

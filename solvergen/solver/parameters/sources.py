@@ -1,0 +1,73 @@
+"""Which nets a solver is made of, in Caffe's order, each with its merged state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from solvergen.solver.parameters.net_state import NetSource, NetState, SourceKind, TestNet, merged
+
+if TYPE_CHECKING:
+    from solvergen.solver.parameters.model import SolverParameters
+
+TRAIN_FIELDS: tuple[SourceKind, ...] = ("net", "net_param", "train_net", "train_net_param")
+"""The fields that say what to train: Caffe wants exactly one of them."""
+
+
+def train_net_source(params: SolverParameters) -> NetSource | None:
+    """The net to train, None if no field says which."""
+    for kind in ("train_net_param", "train_net", "net_param", "net"):
+        if params.has(kind):
+            return _source(kind, getattr(params, kind))
+    return None
+
+
+def train_net_state(params: SolverParameters) -> NetState:
+    """The state of the net to train."""
+    return merged("TRAIN", own_state(train_net_source(params)), params.train_state)
+
+
+def test_nets(params: SolverParameters) -> tuple[TestNet, ...]:
+    """The nets to test with; one of ``net`` or ``net_param`` for each ``test_iter`` that is left."""
+    sources = [_source("test_net_param", text) for text in params.test_net_param]
+    sources += [_source("test_net", path) for path in params.test_net]
+    if is_generic(params):
+        left = len(params.test_iter) - len(sources)
+        generic: SourceKind = "net_param" if params.has("net_param") else "net"
+        sources += [_source(generic, getattr(params, generic))] * left
+    states: tuple[NetState | None, ...] = params.test_state or (None,) * len(sources)
+    return tuple(
+        TestNet(source, merged("TEST", own_state(source), state), iterations)
+        for source, state, iterations in zip(sources, states, params.test_iter, strict=False)
+    )
+
+
+def is_generic(params: SolverParameters) -> bool:
+    """Whether what is trained is also tested, once for every ``test_iter`` that no other test net takes."""
+    if params.has("net") or params.has("net_param"):
+        return True
+    return not params.needs_net_field and not any(map(params.has, TRAIN_FIELDS))
+
+
+def own_state(source: NetSource | None) -> NetState | None:
+    """The state that a net's own text gives it; None for a file that isn't there, and if it gives none."""
+    if source is None:
+        return None
+    if source.text is not None:
+        written = source.text
+    elif source.path is None:
+        return None
+    else:
+        try:
+            written = Path(source.path).read_bytes().decode("utf-8", "surrogateescape")
+        except OSError:
+            return None
+    if "state" not in written:
+        return None
+    from solvergen.solver.parameters.prototxt import state_in_net
+
+    return state_in_net(written)
+
+
+def _source(kind: SourceKind, value: str | None) -> NetSource:
+    return NetSource(kind, text=value) if kind.endswith("_param") else NetSource(kind, path=value)

@@ -1,0 +1,99 @@
+"""Reading a solver's parameters from YAML: the same names, and ours as mappings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from solvergen.errors import Location
+from solvergen.runtime.naming import quoted
+from solvergen.solver.parameters.error import SolverParametersError
+from solvergen.solver.parameters.findings import Finding
+from solvergen.solver.parameters.forks import FIELDS
+from solvergen.solver.parameters.hints import meant
+from solvergen.solver.parameters.model import CONVERSIONS, SolverParameters
+from solvergen.solver.parameters.prefix import completed_prefix
+
+
+def read_yaml(path: str | os.PathLike[str]) -> SolverParameters:
+    """The parameters that the file holds, not yet checked against each other.
+
+    Raises:
+        SolverParametersError: it isn't YAML, or not a mapping of parameters to values that they can have.
+        OSError: the file can't be read.
+    """
+    return parse_yaml(Path(path).read_bytes(), path)
+
+
+def parse_yaml(text: str | bytes, path: str | os.PathLike[str] | None = None) -> SolverParameters:
+    """The parameters that a text holds, as ``read_yaml``; ``path`` is the file that it is said to be of."""
+    name = os.fspath(path) if path is not None else "<yaml>"
+    document = _document(text, name)
+    lines = (text if isinstance(text, str) else text.decode("utf-8", "replace")).splitlines()
+
+    def finding(key: Any, message: str, hint: str | None = None) -> Finding:
+        place = _place(document, key, name)
+        line = lines[place.line - 1] if place.line <= len(lines) else None
+        return Finding(message=message, hint=hint, field=str(key), location=place, source=line)
+
+    unknown = [
+        finding(
+            key,
+            f"no parameter {quoted(key)}",
+            FIELDS.get(str(key).lower()) or meant(key, CONVERSIONS),
+        )
+        for key in document
+        if key not in CONVERSIONS
+    ]
+    empty = [
+        finding(key, f"{key} has no value", "give it one, or leave the line out")
+        for key, value in document.items()
+        if value is None and key in CONVERSIONS
+    ]
+    if unknown or empty:
+        raise SolverParametersError([*unknown, *empty])
+    params = SolverParameters(
+        **document,
+        source=None if path is None else Path(path),
+        form="yaml",
+        locations=MappingProxyType({key: (_place(document, key, name),) for key in document}),
+    )
+    return completed_prefix(params, path)
+
+
+def _document(text: str | bytes, name: str) -> Any:
+    """The mapping that the text is, with the places of its keys."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    def refused(said: str, line: int = 1, column: int = 1) -> SolverParametersError:
+        return SolverParametersError(
+            [Finding(message=said, location=Location(name, line, column, column + 1))]
+        )
+
+    try:
+        document = YAML(typ="rt", pure=True).load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = str(error.problem or error.context or "isn't YAML").strip()
+        if mark is None:
+            raise refused(said) from None
+        raise refused(said, mark.line + 1, mark.column + 1) from None
+    except (YAMLError, UnicodeError, RecursionError, ValueError) as error:
+        raise refused(f"isn't YAML: {error}") from None
+    if document is None:
+        raise refused("holds nothing: a solver has at least a base_lr, an lr_policy and a net")
+    if not isinstance(document, Mapping):
+        raise refused("must be a mapping of parameters to values")
+    return document
+
+
+def _place(document: Any, key: Any, name: str) -> Location:
+    try:
+        line, column = document.lc.key(key)
+    except KeyError:  # from a merge key: it stands elsewhere
+        line, column = 0, 0
+    return Location(name, line + 1, column + 1, column + 1 + len(str(key)))
