@@ -29,6 +29,7 @@ from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.parameters import Parameters, has_wrappers, read_parameters
 from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
 from solvergen.runtime.policies import checked_policy, raise_nonfinite
+from solvergen.runtime.row_sparse import ByRows, RowSparse, gathered
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
 from solvergen.runtime.tensors import adopt_all, make_tensors, make_workspace
@@ -120,10 +121,10 @@ class Optimizer:
         """Update every parameter that has a gradient, in place.
 
         ``gradients``: laid out as the parameters were; None leaves a tensor alone, its state and its count
-        too. float64 parameters take float64 gradients, others float32, bfloat16 or float16 ones. Or a
-        function without arguments that evaluates at the parameters as they are and returns
-        ``(loss, gradients)``; a rule that evaluates the gradient several times in a step takes nothing else,
-        and calls it each time.
+        too; a ``RowSparse`` speaks of some rows alone. float64 parameters take float64 gradients, others
+        float32, bfloat16 or float16 ones. Or a function without arguments that evaluates at the parameters as
+        they are and returns ``(loss, gradients)``; a rule that evaluates the gradient several times in a step
+        takes nothing else, and calls it each time.
 
         Returns True, or False if ``nonfinite="skip"`` left the step out; given a function, the loss of its
         first evaluation. Raises ArrayError for gradients that can't be used and for a parameter that has been
@@ -152,7 +153,40 @@ class Optimizer:
 
     def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
         """A step by these gradients, and by those of the closure for a rule that evaluates some anew."""
-        bound = self._launches.bind(flat)
+        try:
+            bound = self._launches.bind(flat)
+        except ByRows:
+            return self._step_by_rows(flat)
+        return self._step_bound(bound, flat, closure)
+
+    def _step_by_rows(self, flat: Sequence[object]) -> bool:
+        """A step in which some gradients are given by rows."""
+        tensors, gradients, parts = list(self._tensors), list(flat), []
+        for i, gradient in enumerate(flat):
+            if isinstance(gradient, RowSparse):
+                group = self._groups[self._tensors[i].group]
+                part = gathered(self._backend, group, self.definition, self._tensors[i], gradient)
+                tensors[i], gradients[i] = part.tensor, part.gradient
+                parts.append(part)
+        options = [group.options for group in self._groups]
+        launches = Launches(
+            self.definition, self._backend, tensors, options, self._workspace, owners=self._tensors
+        )
+
+        def scatter() -> None:
+            for part in parts:
+                part.scatter()
+
+        return self._step_bound(launches.bind(gradients), gradients, None, scatter)
+
+    def _step_bound(
+        self,
+        bound: LaunchSet | StagedLaunchSet,
+        flat: Sequence[object],
+        closure: Closure | None,
+        finish: Callable[[], None] | None = None,
+    ) -> bool:
+        """A step by the gradients that are bound. ``finish`` is what comes behind the launches."""
         try:
             if self._policy != "propagate" and not self._may_step(bound, flat):
                 return False
@@ -164,7 +198,9 @@ class Optimizer:
                     self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
-            launch = _launch if closure is None else partial(self._launch_evaluating, closure)
+            launch = (
+                partial(_launch, finish) if closure is None else partial(self._launch_evaluating, closure)
+            )
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
@@ -541,11 +577,17 @@ class Optimizer:
         )
 
 
-def _launch(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]) -> None:
+def _launch(
+    finish: Callable[[], None] | None,
+    bound: LaunchSet | StagedLaunchSet,
+    scalars: Sequence[tuple[float, ...]],
+) -> None:
     """A step whose gradients are all bound."""
     undo = advance(bound.cohorts, scalars)
     try:
         bound.launch()
+        if finish is not None:
+            finish()
     except (Exception, SystemExit, NothingDone):
         # SystemExit is what an observer of the ptx backend may raise. Not every KeyboardInterrupt: one that
         # comes when a launch has returned finds the step done.

@@ -24,6 +24,7 @@ from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
+from solvergen.runtime.row_sparse import check_rule, has_rows
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
 from solvergen.runtime.wrappers import (
@@ -240,6 +241,8 @@ class WrappedOptimizer(Optimizer):
 
     def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
         self._check_idle("step")
+        if (self._writes or self._sums is not None) and has_rows(flat):
+            check_rule(self.definition.class_name, self.definition, dict(self._groups[0].options))
         if self._writes:
             self._check_written(flat)
         if self._sums is None:
