@@ -20,6 +20,7 @@ _HOMES = {
     "Choice": "solvergen.solver.choice",
     "chosen": "solvergen.solver.choice",
     "Solver": "solvergen.solver.training.solver",
+    "seed_all": "solvergen.solver.training.seeding",
     "Action": "solvergen.solver.training.events",
     "Blob": "solvergen.solver.net.protocol",
     "LayerBlobs": "solvergen.solver.net.protocol",

@@ -11,11 +11,12 @@ import numpy as np
 
 from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.definition import Definition, definition_of
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import quoted
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.wrappers import Wrappers
 from solvergen.solver.devices import backend_of, count_gpus
 from solvergen.solver.parameters.error import SolverParametersError
+from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.model import SolverParameters
 
 if TYPE_CHECKING:
@@ -97,9 +98,7 @@ def optimizer_of(params: SolverParameters) -> Chosen:
 def _of_caffe(params: SolverParameters) -> Chosen:
     name = CAFFE.get(params.type)
     if name is None:
-        _refuse(
-            params, "type", f"unknown solver type {quoted(params.type)}{did_you_mean(params.type, CAFFE)}"
-        )
+        _refuse(params, "type", f"unknown solver type {quoted(params.type)}; {meant(params.type, CAFFE)}")
     class_ = _class(name)
     known = definition_of(class_).hyperparameter_names
     values = {"lr": params.base_lr, **{n: getattr(params, n) for n in _OF_CAFFE if n in known}}
@@ -111,7 +110,7 @@ def _of_ours(params: SolverParameters, name: str) -> Chosen:
     from solvergen.optimizers import __all__ as names
 
     if name not in names:
-        _refuse(params, "optimizer", f"no optimizer {quoted(name)}{did_you_mean(name, names)}")
+        _refuse(params, "optimizer", f"no optimizer {quoted(name)}; {meant(name, names)}")
     class_ = _class(name)
     definition = definition_of(class_)
     if definition.evaluations:
@@ -155,7 +154,7 @@ def _place(
         values[key] = value
     else:
         others = [name for name in (*known, *switches) if name != "lr"]
-        _refuse(params, "hyperparameters", f"{named} has no {quoted(key)}{did_you_mean(key, others)}")
+        _refuse(params, "hyperparameters", f"{named} has no {quoted(key)}; {meant(key, others)}")
 
 
 def _wrappers(params: SolverParameters, *, l1: float = 0.0, l2: float = 0.0) -> Wrappers | None:

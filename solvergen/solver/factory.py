@@ -99,7 +99,10 @@ def find_factory(text: str) -> Factory:
 
 
 def make_nets(factory: Factory, params: SolverParameters) -> tuple[Net, tuple[Net, ...]]:
-    """The train net and the test nets that a solver's parameters ask for."""
+    """The train net and the test nets that a solver's parameters ask for, ``random_seed`` first."""
+    from solvergen.solver.training.seeding import seed_all
+
+    seed_all(params.random_seed)
     train = factory.make("TRAIN", params=params, source=params.train_net_source, state=params.train_net_state)
     tests = tuple(
         factory.make("TEST", params=params, source=test.source, state=test.state)

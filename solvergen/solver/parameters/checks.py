@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import quoted
 from solvergen.solver.parameters.error import SolverParametersError
 from solvergen.solver.parameters.findings import Finding, in_order
+from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.kinds import shortest
 from solvergen.solver.parameters.model import UPGRADED_TYPES, SolverParameters
 from solvergen.solver.parameters.sources import TRAIN_FIELDS, is_generic
@@ -57,7 +58,7 @@ def _solver_type(params: SolverParameters) -> Iterator[Finding]:
 def _instead_of_type(name: str) -> str:
     from solvergen.optimizers import __all__ as optimizers
 
-    near = did_you_mean(name, TYPES).removeprefix("; ")
+    near = meant(name, TYPES)
     if name in optimizers and name.lower() not in map(str.lower, TYPES):
         return f'it is one of ours: write optimizer: "{name}", without type'
     return near
@@ -149,7 +150,7 @@ def _regularization(params: SolverParameters) -> Iterator[Finding]:
         yield params.finding(
             "regularization_type",
             f"unknown regularization type {quoted(params.regularization_type)} with a weight_decay",
-            hint=did_you_mean(params.regularization_type, known).removeprefix("; "),
+            hint=meant(params.regularization_type, known),
         )
 
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import quoted
+from solvergen.solver.parameters.hints import meant
 
 Convert = Callable[[Any], Any]
 """Makes a value what the field holds. Raises ValueError that says what the field takes."""
@@ -78,7 +79,7 @@ def one_of(values: Mapping[str, int]) -> Convert:
             for name, number in values.items():
                 if number == value:
                     return name
-        raise ValueError(f"can't be {quoted(value)}{did_you_mean(value, values)}")
+        raise ValueError(f"can't be {quoted(value)}; {meant(value, values)}")
 
     return convert
 

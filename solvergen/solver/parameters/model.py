@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from solvergen.errors import Location
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import quoted
 from solvergen.solver.parameters.error import SolverParametersError
 from solvergen.solver.parameters.findings import Finding, errors_of, warnings_of
+from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.kinds import (
     Convert,
     boolean,
@@ -169,7 +170,7 @@ class SolverParameters:
         for name in changes:
             if name not in CONVERSIONS:
                 raise SolverParametersError(
-                    [Finding(message=f"no parameter {quoted(name)}{did_you_mean(name, CONVERSIONS)}")]
+                    [Finding(message=f"no parameter {quoted(name)}; {meant(name, CONVERSIONS)}")]
                 )
         values = {name: getattr(self, name) for name in self.given}
         kept = {name: places for name, places in self.locations.items() if name not in changes}

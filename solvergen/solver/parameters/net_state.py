@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import quoted
+from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.kinds import each, integer, one_of, text
 
 Phase = Literal["TRAIN", "TEST"]
@@ -53,7 +54,7 @@ def net_state(value: Any) -> NetState:
     known = [field.name for field in fields(NetState)]
     for key in value:
         if key not in known:
-            raise ValueError(f"has the unknown field {quoted(key)}{did_you_mean(key, known)}")
+            raise ValueError(f"has the unknown field {quoted(key)}; {meant(key, known)}")
     return NetState(**value)
 
 

@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import Any
 
 from solvergen.errors import Location
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import quoted
 from solvergen.solver.parameters.error import SolverParametersError
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.forks import FIELDS
+from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.model import SolverParameters
 from solvergen.solver.parameters.net_state import NetState
 from solvergen.solver.parameters.prefix import completed_prefix
@@ -168,7 +169,7 @@ class _Text:
         for entry in self._scan.entries:
             name = entry.name.text
             if name not in known:
-                hint = FIELDS.get(name.lower()) or did_you_mean(name, _written_names()).removeprefix("; ")
+                hint = FIELDS.get(name.lower()) or meant(name, _written_names())
                 found.append(self._finding(entry.name, f"no field {quoted(name)}", hint))
                 continue
             field = known[name]
@@ -238,7 +239,7 @@ def _wrong_value(name: str, field: Any, value: tuple[Token, ...]) -> tuple[str, 
         if written in names or (kind == "number" and _whole(written) in field.enum_type.values_by_number):
             return None
         unquoted = f"write {name}: {written[1:-1]}, without quotes" if kind == "string" else None
-        return f"{name} can't be {written}", unquoted or did_you_mean(written, names).removeprefix("; ")
+        return f"{name} can't be {written}", unquoted or meant(written, names)
     if field.type == field.TYPE_STRING:
         if kind != "string":
             return f"{name} is a string", f'write {name}: "{written}"'

@@ -9,10 +9,11 @@ from types import MappingProxyType
 from typing import Any
 
 from solvergen.errors import Location
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import quoted
 from solvergen.solver.parameters.error import SolverParametersError
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.forks import FIELDS
+from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.model import CONVERSIONS, SolverParameters
 from solvergen.solver.parameters.prefix import completed_prefix
 
@@ -42,7 +43,7 @@ def parse_yaml(text: str | bytes, path: str | os.PathLike[str] | None = None) ->
         finding(
             key,
             f"no parameter {quoted(key)}",
-            FIELDS.get(str(key).lower()) or did_you_mean(key, CONVERSIONS).removeprefix("; "),
+            FIELDS.get(str(key).lower()) or meant(key, CONVERSIONS),
         )
         for key in document
         if key not in CONVERSIONS

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import quoted
 from solvergen.solver.parameters.error import SolverParametersError
+from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.model import CONVERSIONS, SolverParameters
 from solvergen.solver.policies.arithmetic import NetType
 
@@ -83,7 +84,7 @@ class Given:
         if not isinstance(value, str):
             self._refuse(name, f"must be a string, not {quoted(value)}")
         if words and value not in words:
-            self._refuse(name, f"can't be {quoted(value)}{did_you_mean(value, words)}")
+            self._refuse(name, f"can't be {quoted(value)}; {meant(value, words)}")
         return value
 
     def numbers(self, name: str) -> tuple[float, ...]:
@@ -104,7 +105,7 @@ class Given:
                 continue
             if name in CONVERSIONS:
                 self._refuse(name, "is a parameter of its own: give it beside the policy")
-            self._refuse(name, f"isn't one of its settings{did_you_mean(name, sorted(self._known))}")
+            self._refuse(name, f"isn't one of its settings; {meant(name, sorted(self._known))}")
 
     def refuse_field(self, name: str, said: str) -> NoReturn:
         """Raises SolverParametersError about one of Caffe's fields."""

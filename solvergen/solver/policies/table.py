@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import quoted
 from solvergen.solver.parameters.error import SolverParametersError
 from solvergen.solver.parameters.forks import POLICIES as OF_FORKS
+from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.model import SolverParameters
 from solvergen.solver.policies.arithmetic import NetType
 from solvergen.solver.policies.base import Policy
@@ -94,9 +95,7 @@ def _name(params: SolverParameters, settings: dict[str, Any]) -> str:
             [params.finding(where, "lr_policy is missing", hint=f"the policies are {', '.join(POLICIES)}")]
         )
     if name not in POLICIES:
-        hint = OF_FORKS.get(str(name).lower().replace("-", "_")) or did_you_mean(name, POLICIES).removeprefix(
-            "; "
-        )
+        hint = OF_FORKS.get(str(name).lower().replace("-", "_")) or meant(name, POLICIES)
         raise SolverParametersError(
             [
                 params.finding(

@@ -66,8 +66,8 @@ class Resumed(Event):
 class Iteration(Event):
     """A display: the loss of this iteration before its update, and the rate that the update will use.
 
-    ``seconds`` are since the last display of this ``step`` call and ``iterations`` those done in them; both
-    0 at the first. ``final`` marks the display after training, which comes after a forward pass alone.
+    ``seconds`` are those since the last display, or since ``step`` began, and ``iterations`` were done in
+    them. ``final`` marks the display after training, which comes after a forward pass alone.
     """
 
     loss: float

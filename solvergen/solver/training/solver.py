@@ -91,6 +91,9 @@ class Solver:
         self._exit = False
         for text in (*self._param.warnings, *self._choice.warnings):
             self.say(events.Warned(self._iter, text))
+        for files in self._param.weights:
+            for path in files.split(","):
+                self.load_weights(path.strip())
         if self._param.snapshot > 0:
             restoring.probe(self)
 
@@ -190,8 +193,8 @@ class Solver:
     def solve(self, resume: str | os.PathLike[str] | None = None) -> None:
         """Train up to ``max_iter``, from a snapshot if one is given.
 
-        Afterwards a snapshot is written (``snapshot_after_train``), and if it is time the loss is displayed and
-        nets are tested. A request to stop ends it with the snapshot.
+        Afterwards a snapshot is written (``snapshot_after_train``), and if it is time the loss is displayed
+        and nets are tested. A request to stop ends it with the snapshot.
         """
         self._exit = False
         self.say(

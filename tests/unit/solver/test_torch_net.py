@@ -96,7 +96,7 @@ def test_multipliers_by_name_and_pattern():
     one.clear_diffs()
     one.forward_backward()
     assert not one.learnable[1].diff.any()
-    with pytest.raises(NetError, match="fits none of the parameters 0.weight"):
+    with pytest.raises(NetError, match="fits none of the parameters"):
         net(lr_mult={"3.*": 1})
 
 
@@ -167,7 +167,7 @@ def test_batches_wrap_and_can_be_sought(shuffle):
     rows = torch.arange(10)
     batches = Batches(rows, batch_size=4, shuffle=shuffle, seed=3)
     taken = [batches.next()[0].tolist() for _ in range(10)]
-    every = sum(taken, [])
+    every = [row for batch in taken for row in batch]
     for turn in range(4):  # each turn has every row once
         assert sorted(every[turn * 10 : turn * 10 + 10]) == list(range(10))
     assert (every[:10] == list(range(10))) is not shuffle
