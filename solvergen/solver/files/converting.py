@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from solvergen.errors import SolverFileError
 from solvergen.solver.files.conventions import convert as convert_history
 from solvergen.solver.files.data import SolverStateData
-from solvergen.solver.files.history import SPEC_OF_TYPE
+from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
 from solvergen.solver.files.names import SUFFIXES, format_of
 from solvergen.solver.files.pair import write_model, write_state
 from solvergen.solver.files.reading import kind_of, read_model, read_pair, read_state
@@ -74,8 +74,7 @@ def convert(
 
 
 def _carried(source: str, state: SolverStateData, wanted: Conventions) -> tuple[SolverStateData, list[str]]:
-    known = state.extra.get("solver_type")
-    before = wanted.before or (SPEC_OF_TYPE.get(known, known) if isinstance(known, str) else None)
+    before = wanted.before or _spec_of(state)
     if before is None:
         raise SolverFileError(f"{source}: the file doesn't say of which optimizer it is: give --from")
     carried = convert_history(
@@ -95,6 +94,17 @@ def _carried(source: str, state: SolverStateData, wanted: Conventions) -> tuple[
     )
     changed = dataclasses.replace(state, history=carried.history, extra=extra)
     return changed, [f"{wanted.after}'s {text}" for text in carried.said]
+
+
+def _spec_of(state: SolverStateData) -> str | None:
+    """The rule whose state it is, if the file says so; "SGD" and "Adam" are types of Caffe's and classes."""
+    known, states = state.extra.get("solver_type"), state.extra.get("states")
+    if not isinstance(known, str):
+        return None
+    caffes = SPEC_OF_TYPE.get(known)
+    if caffes is not None and (states is None or list(states) == list(OF_CAFFE[caffes])):
+        return caffes
+    return known.lower()
 
 
 def _model_of(target: str) -> str:
