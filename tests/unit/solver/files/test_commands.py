@@ -233,7 +233,8 @@ def test_convert_conventions(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "sgd's momentum_buffer: history / lr" in out
     found = read_state("t.state.safetensors")
     assert same_bits(found.history[0], small_state().history[0] * 2)
-    assert found.extra == {"solver_type": "sgd"}
+    assert (found.extra["solver_type"], found.extra["states"]) == ("SGD", ["momentum_buffer"])
+    assert found.extra["digest"] == SGD.definition.digest
     code, out, _ = said(  # and back: the file says what it is
         capsys,
         "convert",
