@@ -139,6 +139,8 @@ def train(
             logs.say("Starting Optimization", "caffe.cpp:239")
             made.solve(resume=snapshot)
             logs.say("Optimization Done.", "caffe.cpp:250")
+    if requested.stopped_by is not None and made.iter < params.max_iter:
+        raise typer.Exit(128 + requested.stopped_by)
 
 
 def score_model(

@@ -6,11 +6,15 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from solvergen.errors import SolverFileError
+from solvergen.runtime.definition import Definition
+from solvergen.solver.files.conventions import STATES
 from solvergen.solver.files.conventions import convert as convert_history
 from solvergen.solver.files.data import SolverStateData
-from solvergen.solver.files.history import SPEC_OF_TYPE
+from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
 from solvergen.solver.files.names import SUFFIXES, format_of
 from solvergen.solver.files.pair import write_model, write_state
 from solvergen.solver.files.reading import kind_of, read_model, read_pair, read_state
@@ -58,6 +62,7 @@ def convert(
         return (f"{target}: the model of {source}",)
     _check_target(target, "state", force)
     state, model = (read_state(source), None) if alone else read_pair(source)
+    lost = state.extra
     said: list[str] = []
     if conventions is not None:
         state, said = _carried(source, state, conventions)
@@ -67,15 +72,14 @@ def convert(
         digest = write_model(model_target, model)
         state = dataclasses.replace(state, learned_net=model_target, model_digest=digest)
         said.append(f"{model_target}: its model")
-    if state.extra and format_of(target) != "SAFETENSORS":
-        said.append(f"left out, since Caffe's files don't hold it: {', '.join(sorted(state.extra))}")
+    if lost and format_of(target) != "SAFETENSORS":
+        said.append(f"left out, since Caffe's files don't hold it: {', '.join(sorted(lost))}")
     write_state(target, state)
     return (f"{target}: the state of {source}", *said)
 
 
 def _carried(source: str, state: SolverStateData, wanted: Conventions) -> tuple[SolverStateData, list[str]]:
-    known = state.extra.get("solver_type")
-    before = wanted.before or (SPEC_OF_TYPE.get(known, known) if isinstance(known, str) else None)
+    before = wanted.before or _spec_of(state)
     if before is None:
         raise SolverFileError(f"{source}: the file doesn't say of which optimizer it is: give --from")
     carried = convert_history(
@@ -86,15 +90,31 @@ def _carried(source: str, state: SolverStateData, wanted: Conventions) -> tuple[
         momentum=wanted.momentum,
         start_missing=wanted.start_missing,
     )
-    types = {spec: name for name, spec in SPEC_OF_TYPE.items()}
-    # What else belongs to the former rule would mislead the new one.
-    extra = (
-        {"solver_type": types.get(wanted.after, wanted.after)}
-        if state.extra or wanted.after not in types
-        else {}
-    )
-    changed = dataclasses.replace(state, history=carried.history, extra=extra)
+    # What else is there belongs to the former rule and would mislead the new one.
+    changed = dataclasses.replace(state, history=carried.history, extra=_named(wanted.after))
     return changed, [f"{wanted.after}'s {text}" for text in carried.said]
+
+
+def _named(spec: str) -> dict[str, Any]:
+    """What a native state says about its rule."""
+    definition: Definition = import_module(f"solvergen.optimizers.{spec}.schema").DEFINITION
+    types = {known: name for name, known in SPEC_OF_TYPE.items()}
+    return {
+        "solver_type": types.get(spec, definition.class_name),
+        "digest": definition.digest,
+        "states": list(STATES[spec]),
+    }
+
+
+def _spec_of(state: SolverStateData) -> str | None:
+    """The rule whose state it is, if the file says so; "SGD" and "Adam" are types of Caffe's and classes."""
+    known, states = state.extra.get("solver_type"), state.extra.get("states")
+    if not isinstance(known, str):
+        return None
+    caffes = SPEC_OF_TYPE.get(known)
+    if caffes is not None and (states is None or list(states) == list(OF_CAFFE[caffes])):
+        return caffes
+    return known.lower()
 
 
 def _model_of(target: str) -> str:
