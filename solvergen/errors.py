@@ -148,7 +148,14 @@ class SnapshotMismatch(SnapshotError):
 
 
 class SnapshotWarning(UserWarning):
-    """A snapshot was loaded, but was written under another version of the spec."""
+    """A snapshot was loaded or written, but something about it isn't as it looks; the text says what.
+
+    For example it was written under another version of the spec.
+    """
+
+
+class SolverFileError(SnapshotError):
+    """A file of the Solver's (a model or a solver's state) can't be read, written or used."""
 
 
 class VerificationError(SolvergenError):

@@ -1,20 +1,36 @@
-"""``solvergen snapshot``: looking into snapshots."""
+"""``solvergen snapshot``: looking into snapshots, comparing and converting them."""
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from solvergen.cli.console import print_json
+from solvergen.cli import exit_codes
+from solvergen.cli.console import print_json, print_table
 
-app = typer.Typer(help="Look into snapshots.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Look into snapshots, compare and convert them.", no_args_is_help=True, rich_markup_mode=None
+)
+
+_ENDINGS = ".caffemodel, .solverstate, both with .h5, .safetensors"
+
+SolverFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help=f"Model, solver's state or snapshot ({_ENDINGS}).", show_default=False
+    ),
+]
 
 
 @app.callback()
 def _group() -> None:
-    """Look into snapshots."""
+    """Look into snapshots, compare and convert them."""
 
 
 @app.command("show")
@@ -24,7 +40,135 @@ def show(
         typer.Argument(metavar="FILE", help="Snapshot (.h5, .hdf5 or .safetensors).", show_default=False),
     ],
 ) -> None:
-    """Verify a snapshot's checksums and print what it holds, as JSON."""
+    """Verify an optimizer's snapshot and print what it holds, as JSON."""
     from solvergen.runtime import snapshots
 
     print_json(snapshots.describe(file))
+
+
+@app.command("inspect")
+def inspect(
+    file: SolverFile,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Look into Caffe's models and solver states, the Solver's own, and optimizers' snapshots."""
+    from solvergen.solver.files.contents import contents, described
+
+    with _warned():
+        found = described(contents(file))
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        if name != "arrays":
+            print(f"{name}: {_text(value)}")
+    heads = ("array", "shape", "dtype", "min", "max", "rms", "nonfinite")
+    rows = [
+        (
+            array["name"],
+            "x".join(map(str, array["shape"])) or "one number",
+            array["dtype"],
+            *("" if array[key] is None else f"{array[key]:.6g}" for key in ("min", "max", "rms")),
+            str(array["nonfinite"]),
+        )
+        for array in found["arrays"]
+    ]
+    if rows:
+        print_table(heads, rows, numbers=("min", "max", "rms", "nonfinite"))
+
+
+@app.command("diff")
+def diff(
+    a: Annotated[Path, typer.Argument(metavar="A", help=f"A file ({_ENDINGS}).", show_default=False)],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The other one.", show_default=False)],
+    rtol: Annotated[float, typer.Option(help="How far numbers may be apart, relative to B's.", min=0)] = 0.0,
+    atol: Annotated[float, typer.Option(help="How far numbers may be apart.", min=0)] = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Compare two files of one kind, whatever their formats; exit code 1 if anything differs."""
+    from solvergen.solver.files.contents import contents, differences
+
+    with _warned():
+        found = list(differences(contents(a), contents(b), rtol=rtol, atol=atol))
+    if as_json:
+        print_json({"a": str(a), "b": str(b), "differences": found})
+    else:
+        for line in found:
+            print(line)
+    if found:
+        raise typer.Exit(exit_codes.FINDINGS)
+
+
+@app.command("convert")
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help=f"A file ({_ENDINGS}).", show_default=False)],
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="TARGET", help="What to write; its ending is the format.", show_default=False),
+    ],
+    before: Annotated[
+        str | None,
+        typer.Option("--from", metavar="SPEC", help="Whose state it is, as caffe_sgd.", show_default=False),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--to", metavar="SPEC", help="Whose conventions it gets, as sgd.", show_default=False),
+    ] = None,
+    lr: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE[,RATE...]",
+            help="Rate of the last steps, multiplier included; one, or one a parameter.",
+            show_default=False,
+        ),
+    ] = None,
+    momentum: Annotated[
+        float | None, typer.Option(help="Momentum (beta1), where means and sums meet.", show_default=False)
+    ] = None,
+    start_missing: Annotated[
+        bool, typer.Option("--start-missing", help="Begin with zeros what can't be carried over.")
+    ] = False,
+    alone: Annotated[bool, typer.Option("--alone", help="Leave the state's model where it is.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Write a model, or a solver's state with its model, in another format or another rule's conventions."""
+    from solvergen.solver.files.converting import Conventions
+    from solvergen.solver.files.converting import convert as written
+
+    if after is None and (before is not None or lr is not None or momentum is not None or start_missing):
+        raise typer.BadParameter("--from, --lr, --momentum and --start-missing belong to --to")
+    conventions = None
+    if after is not None:
+        conventions = Conventions(before, after, _rates(lr), momentum, start_missing)
+    with _warned():
+        said = written(str(source), str(target), conventions=conventions, alone=alone, force=force)
+    for line in said:
+        print(line)
+
+
+def _rates(text: str | None) -> float | list[float] | None:
+    if text is None:
+        return None
+    try:
+        rates = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"--lr {text!r}: a number, or numbers with commas between them") from None
+    return rates[0] if len(rates) == 1 else rates
+
+
+def _text(value: Any) -> str:
+    return "-" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@contextmanager
+def _warned() -> Iterator[None]:
+    """Say warnings about snapshots as sentences on stderr."""
+    from solvergen.errors import SnapshotWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SnapshotWarning)
+        try:
+            yield
+        finally:
+            for warning in caught:
+                print(f"solvergen: warning: {warning.message}", file=sys.stderr)

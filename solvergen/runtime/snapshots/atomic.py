@@ -39,26 +39,62 @@ def replacing(path: str) -> Iterator[str]:
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
+    with made(folder, prefix_of(name)) as file:
+        yield file.path
+        file.complete()
+        os.replace(file.path, target)
+    sync_folder(folder)
+
+
+def prefix_of(name: str) -> str:
+    """How the new files begin that ``made`` makes for ``name``."""
     # A digest, not the name: it may already be as long as the file system allows.
-    prefix = f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}."
+    return f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}."
+
+
+class Temporary:
+    """A new file under a name that nobody asked for.
+
+    ``path`` is where it is. ``kept`` may be set once something else answers for the file: it stays then.
+    """
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self.kept = False
+        self._descriptor = descriptor
+
+    def complete(self) -> None:
+        """Flush it to the disk; to be called once it is written, and before it is renamed."""
+        with open(self.path, "rb") as complete:  # not always the file that was made: see workshop
+            _lock(complete.fileno())
+            _flush(complete.fileno())
+        _unlock(self._descriptor)
+
+
+@contextlib.contextmanager
+def made(folder: str, prefix: str) -> Iterator[Temporary]:
+    """Yield a new, empty file in ``folder``, which is gone at the end unless it was renamed.
+
+    If the body raises, it is gone in any case. What a killed process left behind is removed by a later call
+    with the same ``prefix``, which is to be one of ``prefix_of``. Permissions are 0o666 less the umask.
+
+    Raises:
+        OSError: as the system says.
+    """
     _sweep(folder, prefix)
     temporary = os.path.join(folder, f"{prefix}{secrets.token_hex(8)}{_SUFFIX}")
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    file = Temporary(temporary, descriptor)
     try:
         _lock(descriptor)
-        yield temporary
-        with open(temporary, "rb") as complete:  # not always the file that was made: see workshop
-            _lock(complete.fileno())
-            _flush(complete.fileno())
-        _unlock(descriptor)
-        os.replace(temporary, target)
+        yield file
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        if not file.kept:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
         raise
     finally:
         os.close(descriptor)
-    sync_folder(folder)
 
 
 @contextlib.contextmanager

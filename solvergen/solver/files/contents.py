@@ -1,0 +1,198 @@
+"""Any of the Solver's files, or an optimizer's snapshot, for people to look at and to compare."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from solvergen.runtime import snapshots
+from solvergen.runtime.arrays import HostArray
+from solvergen.solver.files.data import ModelData, SolverStateData
+from solvergen.solver.files.names import Format
+from solvergen.solver.files.reading import StrPath, kind_of, read_model, read_state
+
+Kind = Literal["model", "state", "optimizer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a file holds: ``facts`` are JSON's values by name, ``arrays`` all its arrays by name."""
+
+    path: str
+    format: Format
+    kind: Kind
+    facts: Mapping[str, Any]
+    arrays: Mapping[str, HostArray]
+    silent: frozenset[str] = frozenset()
+    """Facts that a file of this format doesn't hold."""
+
+
+def contents(path: StrPath) -> Contents:
+    """Read a file and verify what can be verified. Raises ``SnapshotError``."""
+    name = os.fsdecode(path)
+    form, kind = kind_of(name)
+    if kind == "model":
+        return _of_model(name, form, read_model(name))
+    if kind == "state":
+        return _of_state(name, form, read_state(name))
+    return _of_optimizer(name, form)
+
+
+def described(found: Contents) -> dict[str, Any]:
+    """``found`` with numbers about its arrays instead of them; JSON's values only."""
+    return {
+        "path": found.path,
+        "file_bytes": os.stat(found.path).st_size,
+        "format": found.format,
+        "kind": found.kind,
+        **{name: _json(value) for name, value in found.facts.items()},
+        "arrays": [{"name": name, **numbers_of(array)} for name, array in found.arrays.items()],
+    }
+
+
+def numbers_of(array: HostArray) -> dict[str, Any]:
+    """Shape, dtype, the least, the greatest and the root mean square of the finite, how many aren't."""
+    wide = np.asarray(array, np.float64)
+    finite = wide[np.isfinite(wide)]
+    with np.errstate(over="ignore"):
+        rms = float(np.sqrt(np.mean(np.square(finite)))) if finite.size else None
+    return {
+        "shape": list(array.shape),
+        "dtype": array.dtype.name,
+        "min": float(finite.min()) if finite.size else None,
+        "max": float(finite.max()) if finite.size else None,
+        "rms": rms if rms is None or math.isfinite(rms) else None,
+        "nonfinite": int(wide.size - finite.size),
+    }
+
+
+def differences(a: Contents, b: Contents, *, rtol: float = 0.0, atol: float = 0.0) -> Iterator[str]:
+    """Everything that differs, one sentence each. Without tolerances bits count (but not a NaN's).
+
+    What one of the formats doesn't hold is no difference.
+    """
+    if a.kind != b.kind:
+        yield f"{a.path} is a {a.kind}, {b.path} a {b.kind}"
+        return
+    silent = a.silent | b.silent
+    other_format = {"learned_net"} if a.format != b.format else set()
+    for name in dict.fromkeys([*a.facts, *b.facts]):
+        if name.split(".")[0] in silent | other_format or any(name.endswith(f".{s}") for s in silent):
+            continue
+        if name not in a.facts or name not in b.facts:
+            yield f"{name} is only in {a.path if name in a.facts else b.path}"
+        elif a.facts[name] != b.facts[name] and not _both_nan(a.facts[name], b.facts[name]):
+            yield f"{name}: {a.facts[name]!r} and {b.facts[name]!r}"
+    for name in dict.fromkeys([*a.arrays, *b.arrays]):
+        if name.split(".")[0] in silent:
+            continue
+        if name not in a.arrays or name not in b.arrays:
+            yield f"{name} is only in {a.path if name in a.arrays else b.path}"
+        else:
+            yield from _unlike(name, a.arrays[name], b.arrays[name], rtol, atol)
+
+
+def _unlike(name: str, a: HostArray, b: HostArray, rtol: float, atol: float) -> Iterator[str]:
+    if a.shape != b.shape:
+        yield f"{name}: the shapes {a.shape} and {b.shape}"
+        return
+    if a.dtype != b.dtype:
+        yield f"{name}: {a.dtype.name} and {b.dtype.name}"
+    if a.dtype.kind in "biu" and b.dtype.kind in "biu":
+        if unequal := int((a != b).sum()):
+            yield f"{name}: {unequal} of {a.size} numbers differ"
+        return
+    x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = np.abs(x - y)
+        same = (x == y) | (np.isnan(x) & np.isnan(y))
+        if rtol == atol == 0:
+            near = same & (np.isnan(x) | (np.signbit(x) == np.signbit(y)))
+        else:
+            near = same | (distance <= atol + rtol * np.abs(y))
+    if near.all():
+        return
+    finite = distance[np.isfinite(distance)]
+    greatest = f"at most {finite.max():.6g} apart" if finite.size else "none of them finite in both"
+    yield f"{name}: {int((~near).sum())} of {near.size} numbers differ, {greatest}"
+
+
+def _of_model(path: str, form: Format, model: ModelData) -> Contents:
+    facts: dict[str, Any] = {"name": model.name, "layers": len(model.layers)}
+    arrays: dict[str, HostArray] = {}
+    seen: dict[str, int] = {}
+    for layer in model.layers:
+        again = seen[layer.name] = seen.get(layer.name, 0) + 1
+        label = layer.name if again == 1 else f"{layer.name} ({again})"
+        facts[f"{label}.type"] = layer.type
+        for index, blob in enumerate(layer.blobs):
+            if blob is not None:
+                arrays[f"{label}/{index}"] = blob
+        for index, diff in enumerate(layer.diffs or ()):
+            arrays[f"{label}/{index} diff"] = diff
+    silent = frozenset({"name", "type"}) if form == "HDF5" else frozenset()
+    return Contents(path, form, "model", facts, arrays, silent)
+
+
+def _of_state(path: str, form: Format, state: SolverStateData) -> Contents:
+    facts: dict[str, Any] = {
+        "iter": state.iter,
+        "current_step": state.current_step,
+        "learned_net": state.learned_net,
+    }
+    arrays: dict[str, HostArray] = {f"history/{i}": array for i, array in enumerate(state.history)}
+    _flatten("extra", state.extra, facts, arrays)
+    silent = frozenset() if form == "SAFETENSORS" else frozenset({"extra"})
+    return Contents(path, form, "state", facts, arrays, silent)
+
+
+def _of_optimizer(path: str, form: Format) -> Contents:
+    data = snapshots.load(path)
+    facts: dict[str, Any] = {"spec": data.spec, "class": data.class_name, "digest": data.digest}
+    arrays: dict[str, HostArray] = {}
+    facts |= {f"shared.{name}": value for name, value in data.shared.items()}
+    for index, group in enumerate(data.groups):
+        facts[f"group {index}"] = list(group.members)
+        for what in (group.hyperparameters, group.options, group.multipliers):
+            facts |= {f"group {index}.{name}": value for name, value in what.items()}
+    for tensor in data.tensors:
+        facts[f"{tensor.name}.t"] = tensor.t
+        facts |= {f"{tensor.name}.{name}": value for name, value in tensor.scalars.items()}
+        if tensor.param is not None:
+            arrays[tensor.name] = tensor.param
+        arrays |= {f"{tensor.name} {name}": array for name, array in tensor.arrays.items()}
+    return Contents(path, form, "optimizer", facts, arrays)
+
+
+def _flatten(name: str, value: Any, facts: dict[str, Any], arrays: dict[str, HostArray]) -> None:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _flatten(f"{name}.{key}", item, facts, arrays)
+    elif isinstance(value, list | tuple) and len(value) <= 16:
+        for index, item in enumerate(value):
+            _flatten(f"{name}.{index}", item, facts, arrays)
+    elif isinstance(value, np.ndarray):
+        arrays[name] = value
+    elif isinstance(value, np.generic):
+        facts[name] = value.item()
+    else:
+        facts[name] = value
+
+
+def _both_nan(a: Any, b: Any) -> bool:
+    return isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list | tuple):
+        return [_json(item) for item in value]
+    return value

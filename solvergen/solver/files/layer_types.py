@@ -1,0 +1,77 @@
+"""Names of layer types in files of two former forms, and what they are called since.
+
+Until 2014 a layer's type was a number (``V1LayerParameter.LayerType``), until 2013 a word in lower case.
+"""
+
+from __future__ import annotations
+
+OF_NUMBER = {
+    35: "AbsVal",
+    1: "Accuracy",
+    30: "ArgMax",
+    2: "BNLL",
+    3: "Concat",
+    37: "ContrastiveLoss",
+    4: "Convolution",
+    5: "Data",
+    39: "Deconvolution",
+    6: "Dropout",
+    32: "DummyData",
+    7: "EuclideanLoss",
+    25: "Eltwise",
+    38: "Exp",
+    8: "Flatten",
+    9: "HDF5Data",
+    10: "HDF5Output",
+    28: "HingeLoss",
+    11: "Im2col",
+    12: "ImageData",
+    13: "InfogainLoss",
+    14: "InnerProduct",
+    15: "LRN",
+    29: "MemoryData",
+    16: "MultinomialLogisticLoss",
+    34: "MVN",
+    17: "Pooling",
+    26: "Power",
+    18: "ReLU",
+    19: "Sigmoid",
+    27: "SigmoidCrossEntropyLoss",
+    36: "Silence",
+    20: "Softmax",
+    21: "SoftmaxWithLoss",
+    22: "Split",
+    33: "Slice",
+    23: "TanH",
+    24: "WindowData",
+    31: "Threshold",
+}
+"""Of the numbers of 2014."""
+
+OF_WORD = {
+    "accuracy": "Accuracy",
+    "bnll": "BNLL",
+    "concat": "Concat",
+    "conv": "Convolution",
+    "data": "Data",
+    "dropout": "Dropout",
+    "euclidean_loss": "EuclideanLoss",
+    "flatten": "Flatten",
+    "hdf5_data": "HDF5Data",
+    "hdf5_output": "HDF5Output",
+    "im2col": "Im2col",
+    "images": "ImageData",
+    "infogain_loss": "InfogainLoss",
+    "innerproduct": "InnerProduct",
+    "lrn": "LRN",
+    "multinomial_logistic_loss": "MultinomialLogisticLoss",
+    "pool": "Pooling",
+    "relu": "ReLU",
+    "sigmoid": "Sigmoid",
+    "softmax": "Softmax",
+    "softmax_loss": "SoftmaxWithLoss",
+    "split": "Split",
+    "tanh": "TanH",
+    "window_data": "WindowData",
+}
+"""Of the words of 2013."""
