@@ -215,7 +215,7 @@ def _intervals(params: SolverParameters) -> Iterator[Finding]:
     for name in ("display", "snapshot"):
         value = getattr(params, name)
         if value < 0:
-            yield _warning(params, name, f"{name} is {value}, with which Caffe does as with {-value}")
+            yield _warning(params, name, f"{name} is {value}: Caffe takes that for {-value}, here it is off")
     if params.max_iter == 0:
         yield _warning(params, "max_iter", "max_iter is 0: nothing is trained")
     if params.snapshot_after_train and not params.has("snapshot_prefix"):
