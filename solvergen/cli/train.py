@@ -130,17 +130,17 @@ def train(
         logs.parameters(params)
         train_net, test_nets = make_nets(find_factory(net), params)
         with handled(sigint=sigint, sighup=sighup, sigterm=sigterm) as requested:
+            for file in params.weights:
+                logs.say(f"Finetuning from {file}", "caffe.cpp:155")
             made = Solver(params, train_net, test_nets, backend=backend, log=logs.listeners)
             made.set_action_function(requested)
             if snapshot is not None:
                 logs.say(f"Resuming from {snapshot}", "caffe.cpp:233")
-            else:
-                for file in params.weights:
-                    logs.say(f"Finetuning from {file}", "caffe.cpp:155")
-                    made.load_weights(file)
             logs.say("Starting Optimization", "caffe.cpp:239")
             made.solve(resume=snapshot)
             logs.say("Optimization Done.", "caffe.cpp:250")
+    if requested.stopped_by is not None and made.iter < params.max_iter:
+        raise typer.Exit(128 + requested.stopped_by)
 
 
 def score_model(

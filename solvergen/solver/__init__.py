@@ -28,6 +28,11 @@ _HOMES = {
     "Output": "solvergen.solver.net.protocol",
     "DenseNet": "solvergen.solver.net.dense",
     "InnerProduct": "solvergen.solver.net.dense",
+    "CaffeLog": "solvergen.solver.logs.caffe_log",
+    "JsonLines": "solvergen.solver.logs.json_lines",
+    "LineFile": "solvergen.solver.logs.sinks",
+    "read_log": "solvergen.solver.logs.reading",
+    "handled": "solvergen.solver.signals",
 }
 
 __all__ = list(_HOMES)

@@ -99,7 +99,10 @@ def find_factory(text: str) -> Factory:
 
 
 def make_nets(factory: Factory, params: SolverParameters) -> tuple[Net, tuple[Net, ...]]:
-    """The train net and the test nets that a solver's parameters ask for."""
+    """The train net and the test nets that a solver's parameters ask for, ``random_seed`` first."""
+    from solvergen.solver.training.seeding import seed_all
+
+    seed_all(params.random_seed)
     train = factory.make("TRAIN", params=params, source=params.train_net_source, state=params.train_net_state)
     tests = tuple(
         factory.make("TEST", params=params, source=test.source, state=test.state)
@@ -116,10 +119,21 @@ def blaming_the_net(text: str) -> Iterator[None]:
     except (SolvergenError, OSError, MemoryError):
         raise
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        if any(is_foreign(frame.filename) and not _is_library(frame.filename) for frame in frames):
+        if _is_the_nets(error):
             raise FactoryError(f"--net {text}: the net failed: {told(error)}") from error
         raise
+
+
+def _is_the_nets(error: Exception) -> bool:
+    """Whether an error went through lines of the user's, or came out of the library that an adapter calls."""
+    # Not the first two: the context manager's, and that of the block itself.
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)[2:]]
+    if not files:
+        return False
+    if any(is_foreign(file) and not _is_library(file) for file in files):
+        return True
+    adapters = str(Path(__file__).parents[1] / "adapters")
+    return _is_library(files[-1]) and any(file.startswith(adapters) for file in files)
 
 
 def told(error: BaseException) -> str:

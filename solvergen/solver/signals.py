@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
@@ -27,14 +27,42 @@ _ORDER = ("SIGHUP", "SIGINT", "SIGTERM")
 _installed = False
 
 
+class Requests:
+    """The signals that came and what they ask for: an action function."""
+
+    def __init__(self, actions: Mapping[int, Action]) -> None:
+        self._actions = actions
+        self._noted = dict.fromkeys(actions, False)
+        self._stopping = False  # a SIGINT has asked to stop: the next one means it
+        self.stopped_by: int | None = None
+        """The number of the signal for which a stop was answered."""
+
+    def __call__(self) -> Action:
+        """What the first of the signals that came asks for, which is forgotten then."""
+        for number, action in self._actions.items():
+            if self._noted[number]:
+                self._noted[number] = False
+                if action is Action.STOP:
+                    self.stopped_by = number
+                return action
+        return Action.NONE
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """The handler."""
+        if number == signal.SIGINT and self._actions[number] is Action.STOP:
+            if self._stopping:
+                signal.signal(number, signal.SIG_DFL)  # should the exception be swallowed, the next isn't
+                raise KeyboardInterrupt
+            self._stopping = True
+        self._noted[number] = True
+
+
 class SignalError(SolvergenError):
     """Handlers can't be installed: no such effect, a second time, or not in the main thread."""
 
 
 @contextmanager
-def handled(
-    *, sigint: str = "stop", sighup: str = "snapshot", sigterm: str = "stop"
-) -> Iterator[Callable[[], Action]]:
+def handled(*, sigint: str = "stop", sighup: str = "snapshot", sigterm: str = "stop") -> Iterator[Requests]:
     """Give signals these effects while the block runs; yields an action function for a solver.
 
     The function answers for one signal a call, SIGHUP before SIGINT before SIGTERM, and forgets it. A
@@ -57,31 +85,13 @@ def handled(
     if _installed:
         raise SignalError("signals are handled already: two solvers can't both be told to stop")
     numbers = {name: getattr(signal, name) for name in _ORDER if hasattr(signal, name)}
-    noted = dict.fromkeys(numbers.values(), False)
-    stopping = False  # a SIGINT has asked to stop: the next one means it
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        if number == signal.SIGINT and actions["SIGINT"] is Action.STOP:
-            if stopping:
-                signal.signal(number, signal.SIG_DFL)  # should the exception be swallowed, the next isn't
-                raise KeyboardInterrupt
-            stopping = True
-        noted[number] = True
-
-    def requested() -> Action:
-        for name, number in numbers.items():
-            if noted[number]:
-                noted[number] = False
-                return actions[name]
-        return Action.NONE
-
+    requests = Requests({number: actions[name] for name, number in numbers.items()})
     before = {number: signal.getsignal(number) for number in numbers.values()}
     _installed = True
     try:
         for number in before:
-            signal.signal(number, note)
-        yield requested
+            signal.signal(number, requests.note)
+        yield requests
     finally:
         _installed = False
         for number, handler in before.items():

@@ -96,7 +96,7 @@ def test_a_run_that_is_stopped_ends_with_the_files_of_one_that_isnt(here: Path, 
     accuracy = {value["name"]: value["value"] for value in tests[-1]["values"]}["accuracy"]
     assert accuracy > 0.98
 
-    text = signalled(here, signal.SIGINT, "--log", "run.jsonl")
+    text = signalled(here, signal.SIGINT, "--log", "run.jsonl", code=128 + signal.SIGINT)
     assert "Snapshotting solver state to safetensors file spirals_iter_701.state.safetensors" in text
     assert "Optimization stopped early." in text
     assert not (here / NAMES[0]).exists()
@@ -120,7 +120,7 @@ def test_sighup_snapshots_and_goes_on_and_sigterm_stops(here: Path) -> None:
     assert "Optimization Done." in text
     for path in here.glob("spirals_iter_*"):
         path.unlink()
-    text = signalled(here, signal.SIGTERM)
+    text = signalled(here, signal.SIGTERM, code=128 + signal.SIGTERM)
     assert text.count("Snapshotting to binary proto file") == 1  # at 500; none at the end
     assert "Optimization stopped early." in text
     out, err = run(

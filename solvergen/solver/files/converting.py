@@ -6,8 +6,12 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from solvergen.errors import SolverFileError
+from solvergen.runtime.definition import Definition
+from solvergen.solver.files.conventions import STATES
 from solvergen.solver.files.conventions import convert as convert_history
 from solvergen.solver.files.data import SolverStateData
 from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
@@ -58,6 +62,7 @@ def convert(
         return (f"{target}: the model of {source}",)
     _check_target(target, "state", force)
     state, model = (read_state(source), None) if alone else read_pair(source)
+    lost = state.extra
     said: list[str] = []
     if conventions is not None:
         state, said = _carried(source, state, conventions)
@@ -67,8 +72,8 @@ def convert(
         digest = write_model(model_target, model)
         state = dataclasses.replace(state, learned_net=model_target, model_digest=digest)
         said.append(f"{model_target}: its model")
-    if state.extra and format_of(target) != "SAFETENSORS":
-        said.append(f"left out, since Caffe's files don't hold it: {', '.join(sorted(state.extra))}")
+    if lost and format_of(target) != "SAFETENSORS":
+        said.append(f"left out, since Caffe's files don't hold it: {', '.join(sorted(lost))}")
     write_state(target, state)
     return (f"{target}: the state of {source}", *said)
 
@@ -85,15 +90,20 @@ def _carried(source: str, state: SolverStateData, wanted: Conventions) -> tuple[
         momentum=wanted.momentum,
         start_missing=wanted.start_missing,
     )
-    types = {spec: name for name, spec in SPEC_OF_TYPE.items()}
-    # What else belongs to the former rule would mislead the new one.
-    extra = (
-        {"solver_type": types.get(wanted.after, wanted.after)}
-        if state.extra or wanted.after not in types
-        else {}
-    )
-    changed = dataclasses.replace(state, history=carried.history, extra=extra)
+    # What else is there belongs to the former rule and would mislead the new one.
+    changed = dataclasses.replace(state, history=carried.history, extra=_named(wanted.after))
     return changed, [f"{wanted.after}'s {text}" for text in carried.said]
+
+
+def _named(spec: str) -> dict[str, Any]:
+    """What a native state says about its rule."""
+    definition: Definition = import_module(f"solvergen.optimizers.{spec}.schema").DEFINITION
+    types = {known: name for name, known in SPEC_OF_TYPE.items()}
+    return {
+        "solver_type": types.get(spec, definition.class_name),
+        "digest": definition.digest,
+        "states": list(STATES[spec]),
+    }
 
 
 def _spec_of(state: SolverStateData) -> str | None:

@@ -125,7 +125,7 @@ def test_lr_as_json_of_a_smooth_policy(here: Path, capsys: pytest.CaptureFixture
 
 def test_lr_says_that_plateau_depends(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "s.yaml").write_text("base_lr: 1\nlr_policy: plateau\nmax_iter: 100\n")
-    code, out, err = said(capsys, "solver", "lr", "s.yaml")
+    code, _, err = said(capsys, "solver", "lr", "s.yaml")
     assert code == 0
     assert "by what is measured" in err
 

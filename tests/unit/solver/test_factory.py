@@ -110,3 +110,21 @@ def test_a_net_that_fails_is_blamed() -> None:
     says = r"x:y: the net failed: ZeroDivisionError: .*toy_nets\.py:\d+"
     with pytest.raises(FactoryError, match=says), blaming_the_net("x:y"):
         net.forward()
+
+
+def test_a_torch_module_that_fails_is_blamed() -> None:
+    torch = pytest.importorskip("torch")
+    from solvergen.adapters.torch_net import TorchNet
+
+    batch = (torch.zeros(7, 4), torch.zeros(7, dtype=torch.long))
+    net = TorchNet(torch.nn.Linear(5, 3), torch.nn.functional.cross_entropy, [batch])
+    says = r"x:y: the net failed: RuntimeError: mat1 and mat2 shapes .* \(.*\.py:\d+\)"
+    with pytest.raises(FactoryError, match=says), blaming_the_net("x:y"):
+        net.forward_backward()
+
+
+def test_our_own_mistakes_stay_ours() -> None:
+    from solvergen.solver.scoring import score
+
+    with pytest.raises(ZeroDivisionError), blaming_the_net("x:y"):
+        score(None, 0, print)  # type: ignore[arg-type]

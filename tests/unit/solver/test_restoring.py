@@ -67,6 +67,15 @@ def test_weights_alone(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+def test_weights_that_the_parameters_name(tmp_path):
+    first = make(tmp_path)
+    first.step(3)
+    model, _ = first.snapshot()
+    second = make(tmp_path, "Adam", weights=[model])
+    for a, b in zip(weights(first), weights(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_weights_go_by_the_layers_names(tmp_path):
     model, _ = make(tmp_path, layers=(4, 2)).snapshot()
     log = Collected()

@@ -45,6 +45,17 @@ def test_sighup_comes_first_and_one_is_answered_a_call() -> None:
         assert [requested() for _ in range(4)] == [Action.SNAPSHOT, Action.NONE, Action.STOP, Action.NONE]
 
 
+def test_who_asked_to_stop() -> None:
+    with handled() as requested:
+        send(signal.SIGHUP)
+        requested()
+        assert requested.stopped_by is None
+        send(signal.SIGTERM)
+        assert requested.stopped_by is None
+        requested()
+        assert requested.stopped_by == signal.SIGTERM
+
+
 def test_a_second_sigint_ends_at_once() -> None:
     with handled() as requested:
         send(signal.SIGINT)

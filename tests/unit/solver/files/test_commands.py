@@ -1,0 +1,265 @@
+"""solvergen snapshot inspect, diff and convert."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from solvergen.cli.app import run
+from solvergen.optimizers import SGD
+from solvergen.solver.files import (
+    LayerData,
+    ModelData,
+    SolverStateData,
+    read_model,
+    read_pair,
+    read_state,
+    write_model,
+    write_pair,
+    write_state,
+)
+from solvergen.solver.files.contents import contents, differences
+from solvergen.solver.files.names import FORMATS, pair
+from tests.unit.solver.files import caffe_bytes as made
+from tests.unit.solver.files.caffe_bytes import (
+    array,
+    same_bits,
+    same_model,
+    same_state,
+    small_model,
+    small_state,
+)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = run(["snapshot", *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_inspect(here: Path, form: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    write_pair("net", 7, small_model(diffs=True), small_state(), form)
+    names = pair("net", 7, form)
+    code, out, _ = said(capsys, "inspect", names.state, "--json")
+    found = json.loads(out)
+    assert (code, found["kind"], found["format"], found["iter"], found["current_step"]) == (
+        0,
+        "state",
+        form,
+        7,
+        2,
+    )
+    assert found["learned_net"] == names.model
+    assert [entry["shape"] for entry in found["arrays"]] == [[3, 4], [4], [2]]
+    assert found["arrays"][1]["max"] == float(small_state().history[1].max())
+    code, out, _ = said(capsys, "inspect", names.model)
+    assert code == 0
+    assert "kind: model" in out
+    assert "one/0\t3x4\tfloat32" in out
+    assert "two/1 diff" in out
+    assert ("two/0\t" in out) == (form != "HDF5")
+
+
+def test_inspect_numbers_that_are_none(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = np.array([1.0, np.nan, np.inf, -3.0])
+    state = SolverStateData(
+        3, None, (values, np.zeros((0, 2)), np.array(2.0)), extra={"best": np.inf, "b": b"\1"}
+    )
+    write_state("s.safetensors", state)
+    found = json.loads(said(capsys, "inspect", "s.safetensors", "--json")[1])
+    first, empty, one = found["arrays"]
+    assert (first["min"], first["max"], first["nonfinite"]) == (-3.0, 1.0, 2)
+    assert (empty["min"], empty["rms"], one["shape"]) == (None, None, [])
+    assert (found["extra.best"], found["extra.b"]) == ("inf", "01")
+    assert "one number" in said(capsys, "inspect", "s.safetensors")[1]
+
+
+def test_inspect_an_optimizers_snapshot(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    optimizer = SGD({"w": array(3)}, lr=0.5, momentum=0.9, backend="numpy")
+    optimizer.step({"w": array(3, seed=1)})
+    for name in ("o.h5", "o.safetensors"):
+        optimizer.save(name)
+        found = json.loads(said(capsys, "inspect", name, "--json")[1])
+        assert (found["kind"], found["spec"], found["w.t"], found["group 0.lr"]) == (
+            "optimizer",
+            "sgd",
+            1,
+            0.5,
+        )
+        assert [entry["name"] for entry in found["arrays"]] == ["w", "w momentum_buffer"]
+    assert said(capsys, "diff", "o.h5", "o.safetensors") == (0, "", "")
+    optimizer.step({"w": array(3, seed=1)})
+    optimizer.save("p.h5")
+    code, out, _ = said(capsys, "diff", "o.h5", "p.h5")
+    assert code == 1
+    assert "w.t: 1 and 2" in out
+    assert "w: 3 of 3 numbers differ" in out
+
+
+@pytest.mark.parametrize("name", ["none.caffemodel", "text.solverstate", "cut.solverstate.h5"])
+def test_what_can_not_be_looked_into(here: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "text.solverstate").write_text("net: 'x'")
+    write_state("whole.h5", small_state())
+    (here / "cut.solverstate.h5").write_bytes((here / "whole.h5").read_bytes()[:1000])
+    for command in (["inspect", name], ["diff", "whole.h5", name], ["convert", name, "new.safetensors"]):
+        code, out, err = said(capsys, *command)
+        assert (code, out) == (1, "")
+        assert err.startswith(f"solvergen: {name}: ")
+        assert "bug" not in err
+    assert not os.path.exists("new.safetensors")
+
+
+def test_diff_over_all_formats(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for form in FORMATS:
+        write_pair("net", 7, small_model(), dataclasses.replace(small_state(), extra={"a": 1}), form)
+    for a in FORMATS:
+        for b in FORMATS:
+            assert said(capsys, "diff", pair("net", 7, a).state, pair("net", 7, b).state) == (0, "", "")
+            code, out, _ = said(capsys, "diff", pair("net", 7, a).model, pair("net", 7, b).model)
+            if (a == "HDF5") == (b == "HDF5"):
+                assert (code, out) == (0, "")
+            else:  # whose the second layer's weights are isn't in HDF5
+                assert (code, out.count("\n")) == (1, 1)
+                assert "two/0 is only in" in out
+
+
+def test_diff_says_what_differs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = small_state(), small_state(8)
+    history = (first.history[0] + np.float32(1e-4), first.history[1].astype(np.float64), first.history[2][:1])
+    write_state("a.solverstate", first)
+    write_state("b.solverstate", dataclasses.replace(second, history=history, learned_net=None))
+    code, out, _ = said(capsys, "diff", "a.solverstate", "b.solverstate")
+    assert code == 1
+    assert out.splitlines()[0] == "iter: 7 and 8"
+    assert "learned_net: 'somewhere' and None" in out
+    assert "history/0: 12 of 12 numbers differ, at most 0.0001" in out
+    assert "history/1: float32 and float64" in out
+    assert "history/2: the shapes (2,) and (1,)" in out
+    code, out, _ = said(capsys, "diff", "a.solverstate", "b.solverstate", "--atol", "0.001")
+    assert code == 1
+    assert "history/0" not in out
+    write_model("m.caffemodel", small_model())
+    assert "is a state, m.caffemodel a model" in said(capsys, "diff", "a.solverstate", "m.caffemodel")[1]
+    document = json.loads(said(capsys, "diff", "a.solverstate", "m.caffemodel", "--json")[1])
+    assert len(document["differences"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (0.0, -0.0, False),
+        (np.nan, np.nan, True),
+        (np.inf, np.inf, True),
+        (np.inf, -np.inf, False),
+        (np.nan, 1, False),
+    ],
+)
+def test_bits_count(here: Path, a: float, b: float, same: bool) -> None:
+    for name, value in (("a.solverstate", a), ("b.solverstate", b)):
+        write_state(name, SolverStateData(1, "x", (np.array([value], np.float32),)))
+    assert (list(differences(contents("a.solverstate"), contents("b.solverstate"))) == []) == same
+
+
+@pytest.mark.parametrize("before", ["BINARYPROTO", "SAFETENSORS"])
+@pytest.mark.parametrize("after", FORMATS)
+def test_convert_a_pair(here: Path, before: Any, after: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    write_pair("net", 7, small_model(), small_state(), before)
+    source, target = pair("net", 7, before).state, pair("new", 7, after).state
+    code, out, err = said(capsys, "convert", source, target)
+    assert (code, err) == (0, "")
+    assert f"{target}: the state of {source}" in out
+    state, model = read_pair(target)
+    assert same_state(state, small_state())
+    assert state.learned_net == pair("new", 7, after).model
+    assert model is not None
+    assert same_bits(model.layers[1].blobs[0], small_model().layers[1].blobs[0])
+    code, _, err = said(capsys, "convert", source, target)
+    assert code == 1
+    assert "is there already" in err
+    assert said(capsys, "convert", source, target, "--force")[0] == 0
+
+
+def test_convert_a_model_of_2014(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    w = array(2, 3, 5, 5)
+    Path("old.caffemodel").write_bytes(made.net("n", made.v1_layer("c", 4, [made.old_blob(w, packed=False)])))
+    assert said(capsys, "convert", "old.caffemodel", "new.caffemodel")[0] == 0
+    assert same_model(read_model("new.caffemodel"), ModelData("n", (LayerData("c", "Convolution", (w,)),)))
+
+
+def test_convert_alone_and_without_its_model(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_state("s.solverstate", small_state())
+    code, _, err = said(capsys, "convert", "s.solverstate", "t.solverstate.h5")
+    assert code == 1
+    assert "its model somewhere is neither there" in err
+    assert said(capsys, "convert", "s.solverstate", "t.solverstate.h5", "--alone")[0] == 0
+    assert read_state("t.solverstate.h5").learned_net == "somewhere"
+    write_pair("net", 7, small_model(), small_state())
+    code, _, err = said(capsys, "convert", "net_iter_7.solverstate", "odd.h5")
+    assert "the name must end in .solverstate, .solverstate.h5, .state.safetensors" in err
+    code, _, err = said(capsys, "convert", "net_iter_7.solverstate", "odd.caffemodel")
+    assert "what is to be written there is a state, the name says something else" in err
+
+
+def test_convert_says_what_is_lost(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = dataclasses.replace(small_state(), extra={"solver_type": "SGD", "policy": {}})
+    write_pair("net", 7, small_model(), state, "SAFETENSORS")
+    out = said(capsys, "convert", "net_iter_7.state.safetensors", "new.solverstate")[1]
+    assert "left out, since Caffe's files don't hold it: policy, solver_type" in out
+
+
+def test_convert_conventions(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_state("s.solverstate", small_state())
+    words = ("convert", "s.solverstate", "t.state.safetensors", "--alone", "--to", "sgd", "--force")
+    code, _, err = said(capsys, *words)
+    assert code == 1
+    assert "doesn't say of which optimizer it is: give --from" in err
+    code, _, err = said(capsys, *words, "--from", "caffe_sgd")
+    assert "give lr" in err
+    code, out, _ = said(capsys, *words, "--from", "caffe_sgd", "--lr", "0.5")
+    assert code == 0
+    assert "sgd's momentum_buffer: history / lr" in out
+    found = read_state("t.state.safetensors")
+    assert same_bits(found.history[0], small_state().history[0] * 2)
+    assert (found.extra["solver_type"], found.extra["states"]) == ("SGD", ["momentum_buffer"])
+    assert found.extra["digest"] == SGD.definition.digest
+    code, out, _ = said(  # and back: the file says what it is
+        capsys,
+        "convert",
+        "t.state.safetensors",
+        "u.solverstate",
+        "--alone",
+        "--to",
+        "caffe_nesterov",
+        "--lr",
+        "0.5,0.5,0.5",
+    )
+    assert code == 0
+    assert same_state(read_state("u.solverstate"), small_state())
+    for wrong in (("--lr", "0.5"), ("--from", "sgd"), ("--start-missing",)):
+        assert said(capsys, "convert", "s.solverstate", "v.solverstate", *wrong)[0] == 2
+    assert said(capsys, *words, "--from", "caffe_sgd", "--lr", "fast")[0] == 2
+    write_model("m.caffemodel", small_model())
+    code, _, err = said(capsys, "convert", "m.caffemodel", "n.caffemodel", "--to", "sgd")
+    assert "weights have no optimizer's conventions" in err
+
+
+def test_warnings_are_sentences(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_model("m.caffemodel", ModelData("n", (LayerData("a/b", "X", (array(2),)),)))
+    code, _, err = said(capsys, "convert", "m.caffemodel", "m.caffemodel.h5")
+    assert code == 0
+    assert err.startswith(
+        "solvergen: warning: Caffe finds no layers in HDF5 whose names have a slash ('a/b')"
+    )
