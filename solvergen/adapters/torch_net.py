@@ -200,7 +200,7 @@ class TorchNet:
         if self._gradients:
             torch._foreach_zero_([gradient for _, gradient in self._gradients])
         for blob in self.learnable:
-            if not blob.lr_mult:
+            if not blob.lr_mult and self._training:
                 blob.diff.fill(0)
 
     def forward(self) -> tuple[Output, ...]:
@@ -211,6 +211,8 @@ class TorchNet:
 
     def forward_backward(self) -> float:
         """A pass over the next batch that adds to the gradients. Returns the loss."""
+        if not self._training:
+            raise NetError(f"{self.name} is a net for tests: make one of phase TRAIN to train it")
         found = self._pass()
         for parameter, gradient in self._gradients:
             if parameter.grad is not gradient:  # set to None, or replaced, by whoever

@@ -20,6 +20,7 @@ from solvergen.frontend.parse import (
     read_expression,
     target_of,
 )
+from solvergen.frontend.penalties import with_penalty
 from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
 from solvergen.frontend.suggestions import instead_of_name, nearest
 from solvergen.frontend.transforms import transformed
@@ -45,8 +46,10 @@ class Analysis:
 
 
 def analyse(spec: Spec) -> Analysis:
-    """Read, type and check ``spec``, with its transforms applied; nothing is raised."""
+    """Read, type and check ``spec``, with its transforms and its penalty applied; nothing is raised."""
     spec, found = transformed(spec)
+    if not found:
+        spec, found = with_penalty(spec)
     if found:
         return Analysis(None, None, tuple(found), spec)
     return _Analyser(spec).run()

@@ -6,7 +6,7 @@ only sum gradients up, and the swap of parameters and their average.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import pairwise
@@ -24,6 +24,7 @@ from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
+from solvergen.runtime.row_sparse import check_rule, has_rows
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
 from solvergen.runtime.wrappers import (
@@ -88,6 +89,12 @@ class WrappedOptimizer(Optimizer):
         if self._sums is None:
             return 0
         return int(max(cohort.scalars[self._column] for cohort in self._cohorts.all))
+
+    def freeze(self, names: str | Iterable[str]) -> None:
+        """See ``Optimizer``. Raises OptimizerError while calls are summed up that haven't updated yet."""
+        if self.pending:
+            raise OptimizerError("there are calls that were only summed up: flush() before freezing")
+        super().freeze(names)
 
     def flush(self) -> bool:
         """Update with what was summed up, though fewer calls were made than make a step.
@@ -234,6 +241,8 @@ class WrappedOptimizer(Optimizer):
 
     def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
         self._check_idle("step")
+        if (self._writes or self._sums is not None) and has_rows(flat):
+            check_rule(self.definition.class_name, self.definition, dict(self._groups[0].options))
         if self._writes:
             self._check_written(flat)
         if self._sums is None:
@@ -261,7 +270,7 @@ class WrappedOptimizer(Optimizer):
         """Update all tensors that have a gradient in this call or in one that was summed up."""
         whole = [
             self._backend.allocate(self._tensors[i].plan.param, 0.0)
-            if gradient is None and self._takes_part(i)
+            if gradient is None and i not in self._frozen and self._takes_part(i)
             else gradient
             for i, gradient in enumerate(flat)
         ]
@@ -276,7 +285,8 @@ class WrappedOptimizer(Optimizer):
             if not self._may_step(bound, flat):
                 return False
             bound.follow(self._sums.cohorts)
-            members = [i for i, g in enumerate(flat) if g is not None or self._takes_part(i)]
+            taking_part = (i for i in range(len(flat)) if i not in self._frozen and self._takes_part(i))
+            members = sorted({*taking_part, *(i for i, g in enumerate(flat) if g is not None)})
             cohorts, _ = self._cohorts.select(None if len(members) == len(flat) else members)
             uninterrupted(lambda: self._launch_sum(bound, cohorts, calls))
         finally:

@@ -71,6 +71,11 @@ def model_of(net: Net, *, diffs: bool = False) -> ModelData:
             copies[id(array)] = to_host(array)
         return copies[id(array)]
 
+    learned = {id(blob.data) for blob in net.learnable}
+
+    def difference(blob: Blob) -> np.ndarray[Any, Any]:
+        return copied(blob.diff) if id(blob.data) in learned else np.zeros_like(copied(blob.data))
+
     return ModelData(
         net.name,
         tuple(
@@ -78,7 +83,7 @@ def model_of(net: Net, *, diffs: bool = False) -> ModelData:
                 layer.name,
                 layer.type,
                 tuple(copied(blob.data) for blob in layer.blobs),
-                tuple(copied(blob.diff) for blob in layer.blobs) if diffs else None,
+                tuple(map(difference, layer.blobs)) if diffs else None,
             )
             for layer in net.layers
         ),
@@ -132,12 +137,12 @@ def restore(solver: Solver, path: str | os.PathLike[str], *, history: bool) -> N
     carried = history and _carries(solver, extra, where)
     arrays = _arrays(solver, state, where) if carried else None
     copies = [] if model is None else _matched(solver, model, os.fspath(path))
+    if arrays is not None:
+        _put_back(solver, state, arrays)  # which may find that something doesn't fit
     for blob, array in copies:
         copy_into(blob.data, array)
     if arrays is None:
         solver.begin_anew()
-    else:
-        _put_back(solver, state, arrays)
     solver.went_back(state.iter, _policy_state(solver, state), extra.get("smoothed_loss"))
     nets = (solver.net, *solver.test_nets)
     for net, position, random in zip(
@@ -222,7 +227,8 @@ def _put_back(solver: Solver, state: SolverStateData, arrays: Mapping[str, Mappi
     scalars: Mapping[str, Mapping[str, float]] = {}
     shared: Mapping[str, float] = {}
     if extra.get("solver_type") == solver.type and set(extra.get("counts", {})) == set(names):
-        counts, scalars, shared = extra["counts"], extra["scalars"], extra["shared"]
+        counts, shared = extra["counts"], extra["shared"]
+        scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
     set_state(solver.optimizer, arrays, counts, scalars, shared)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def seed_all(seed: int) -> None:
-    """Begin the random numbers of Python, NumPy and (if it is imported) torch anew, unless ``seed`` is below 0.
+    """Begin the random numbers of Python, NumPy and (if imported) torch anew, unless ``seed`` is below 0.
 
     Caffe seeds before it fills a net's parameters: call it before making a net.
     """

@@ -378,6 +378,13 @@ class Solver:
     def _check_parts(self) -> None:
         params, nets = self._param, self._test_nets
         check_parameters(params)
+        for one in (self._net, *nets):
+            missing = [name for name in _OF_NETS if not hasattr(one, name)]
+            if missing:
+                raise TrainingError(
+                    f"a {type(one).__name__} is no net: it lacks {', '.join(missing)} "
+                    "(solvergen.adapters.torch_net.TorchNet makes one of a torch module)"
+                )
         check_names(self._net.learnable)
         if len(params.test_iter) != len(nets):
             raise TrainingError(
@@ -422,6 +429,7 @@ class Solver:
         return f"Solver(type={self.type!r}, net={self._net.name!r}, iter={self._iter})"
 
 
+_OF_NETS = ("name", "learnable", "layers", "clear_diffs", "forward", "forward_backward", "outputs")
 _HOOKS = ("start", "gradients_ready", "update", "display", "test", "snapshot")
 
 

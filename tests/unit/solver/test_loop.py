@@ -271,6 +271,11 @@ def test_what_is_refused(params, tests, said):
         make([], tests=tests, **params)
 
 
+def test_what_is_no_net_is_refused():
+    with pytest.raises(SolvergenError, match="is no net: it lacks name, learnable"):
+        Solver(SolverParameters(base_lr=1, lr_policy="fixed", solver_mode="CPU"), object())
+
+
 def test_an_error_in_a_callback_leaves_a_state_to_go_on_from():
     solver = make([])
     broken = [True]

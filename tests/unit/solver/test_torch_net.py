@@ -188,6 +188,7 @@ def test_a_data_loader():
         (lambda: TorchNet(module()), "either a loss, or compute"),
         (lambda: TorchNet(module(), compute=lambda m, b: {}), "loss_weights"),
         (lambda: TorchNet(module(), mse, []).forward(), "no batches"),
+        (lambda: net().for_testing(Batches(X, Y, batch_size=2)).forward_backward(), "net for tests"),
         (lambda: Batches(X, Y[:3], batch_size=2), "one length"),
     ],
 )
