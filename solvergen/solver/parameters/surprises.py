@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.kinds import shortest
 from solvergen.solver.parameters.model import SolverParameters
+from solvergen.solver.parameters.net_state import NetSource, SourceKind
+from solvergen.solver.parameters.sources import unread
 
 Surprise = Callable[[SolverParameters], Iterator[Finding]]
 
@@ -214,7 +215,7 @@ def _intervals(params: SolverParameters) -> Iterator[Finding]:
     for name in ("display", "snapshot"):
         value = getattr(params, name)
         if value < 0:
-            yield _warning(params, name, f"{name} is {value}, with which Caffe does as with {-value}")
+            yield _warning(params, name, f"{name} is {value}: Caffe takes that for {-value}, here it is off")
     if params.max_iter == 0:
         yield _warning(params, "max_iter", "max_iter is 0: nothing is trained")
     if params.snapshot_after_train and not params.has("snapshot_prefix"):
@@ -245,14 +246,16 @@ def _reduce(params: SolverParameters) -> Iterator[Finding]:
 
 def _net_files(params: SolverParameters) -> Iterator[Finding]:
     """Caffe can't go on without them; here a net may come from elsewhere."""
-    for name in ("net", "train_net", "test_net"):
-        value = getattr(params, name)
+    kinds: tuple[SourceKind, ...] = ("net", "train_net", "test_net")
+    for kind in kinds:
+        value = getattr(params, kind)
         for path in (value,) if isinstance(value, str) else value or ():
-            if not Path(path).is_file():
+            why = unread(NetSource(kind, path=path))
+            if why is not None:
                 yield _warning(
                     params,
-                    name,
-                    f"{name}: there is no file {path!r} (seen from the working folder, as Caffe does)",
+                    kind,
+                    f"{kind}: {why}",
                     "whoever makes the net gets the path all the same; a state that it may hold isn't merged",
                 )
 
