@@ -1,4 +1,4 @@
-"""A CUDA text with rows and columns, rendered from a context that is written by hand, and slow loops for it."""
+"""A CUDA text with rows and columns, from a context that is written by hand, and slow loops for it."""
 
 from __future__ import annotations
 
