@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from solvergen.runtime.cuda.kernels import Kernels
 from solvergen.runtime.cuda.lines import DeviceLines
 from solvergen.runtime.cuda.reduction import Column, Reduction
 from solvergen.runtime.cuda.starting import Memory, Region, Starter
-from solvergen.runtime.definition import Definition
+from solvergen.runtime.definition import Definition, Rank
 from solvergen.runtime.lines import geometry_table
 from solvergen.runtime.workspace import KernelWorkspace
 
@@ -125,6 +125,34 @@ class CudaWorkspace(KernelWorkspace):
             raise CompilerBug(f"states of the shape {states.shape} and shared ones of {shared.shape}")
         held = [np.ascontiguousarray(states, np.float64), np.ascontiguousarray(shared, np.float64)]
         for array, region in zip(held, (self.states(), self.shared_now()), strict=True):
+            if array.size:
+                self._device.upload(region.address, array.reshape(-1).view(np.uint8))
+        self._device.synchronize()  # they go away
+
+    def read_lines(self) -> Mapping[Rank, HostArray]:
+        """See ``Workspace``. Waits for the current stream."""
+        if self.lines is None:
+            return super().read_lines()
+        found: dict[Rank, HostArray] = {}
+        for rank, names in self._definition.line_states.items():
+            table = np.zeros((self.lines.counts[rank], self.lines.widths[rank, "states"]))
+            if table.size:
+                self._device.download(table.reshape(-1).view(np.uint8), self.lines.states(rank).address)
+            found[rank] = table[:, : len(names)].copy()
+        return found
+
+    def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
+        """See ``Workspace``. Waits for the current stream."""
+        if self.lines is None:
+            super().write_lines(states)
+            return
+        held = []
+        for rank, names in self._definition.line_states.items():
+            shape = self.lines.counts[rank], len(names)
+            if states[rank].shape != shape:
+                raise CompilerBug(f"states of {rank} of the shape {states[rank].shape}, not {shape}")
+            held.append((np.ascontiguousarray(states[rank], np.float64), self.lines.states(rank)))
+        for array, region in held:
             if array.size:
                 self._device.upload(region.address, array.reshape(-1).view(np.uint8))
         self._device.synchronize()  # they go away
