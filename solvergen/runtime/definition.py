@@ -93,8 +93,8 @@ class LineReduction:
     """A reduction whose terms belong to lines, not to elements.
 
     The terms are column ``value`` of the table of values of ``source``, formed by a stage (squares for
-    ``norm2``, and so on): of ``kind`` it only matters whether the larger of two is taken. Its totals are column
-    ``target`` of the table of totals of tensors, or (``over`` says so) of that of matrices.
+    ``norm2``, and so on): of ``kind`` it only matters whether the larger of two is taken. Its totals are
+    column ``target`` of the table of totals of tensors, or (``over`` says so) of that of matrices.
     """
 
     source: Rank
@@ -111,10 +111,10 @@ class Pass:
     They are the columns ``first``, ``first + 1``, ... of the table of totals. ``kinds`` and ``over`` have an
     entry for each: what it makes of the terms, and whether it is over the tensor or over all tensors.
 
-    A pass whose ``walk`` is "tiles" forms reductions of rows and columns instead: of ``row_kinds``, the columns
-    from ``row_first`` on of the table of totals of rows, and of ``column_kinds`` likewise. After its
-    elements, a pass of either walk makes its ``line_reductions``. If the walk is "none" that is all, and there is
-    no kernel for it.
+    A pass whose ``walk`` is "tiles" forms reductions of rows and columns instead: of ``row_kinds``, the
+    columns from ``row_first`` on of the table of totals of rows, and of ``column_kinds`` likewise. After its
+    elements, a pass of either walk makes its ``line_reductions``. If the walk is "none" that is all, and there
+    is no kernel for it.
     """
 
     first: int = 0
@@ -185,13 +185,14 @@ class Definition:
     ``param_before``: the pass that ``keeping_pass(**options)`` names before
     which no parameter changes, keeps in it the parameter as it was, so that a step can be undone.
 
-    A rule with a ``view`` knows the lines of its tensors (``solvergen.runtime.lines``), and is staged. Totals and
-    values of lines have tables of their own, and so have the states of lines, in the order of ``state``.
+    A rule with a ``view`` knows the lines of its tensors (``solvergen.runtime.lines``), and is staged. Totals
+    and values of lines have tables of their own, and so have the states of lines, in the order of ``state``.
     ``line_stages`` has the number and the rank of each stage of lines: stage k is scalar work (if k is among
     ``stages``), then what it has for matrices, rows and columns, in this order. ``active_stages`` names all
-    numbers of which anything is run. Of such a rule ``update`` gets elements as arrays [matrices, rows, columns], states
-    of lines among the array states, in the order of ``state``, in float64 as [matrices, rows, 1],
-    [matrices, 1, columns] or [matrices, 1, 1], and behind ``rounded`` the number of axes of the tensor, a float.
+    numbers of which anything is run. Of such a rule ``update`` gets elements as arrays [matrices, rows,
+    columns], states of lines among the array states, in the order of ``state``, in float64 as [matrices, rows,
+    1], [matrices, 1, columns] or [matrices, 1, 1], and behind ``rounded`` the number of axes of the tensor, a
+    float.
     """
 
     name: str
@@ -251,7 +252,7 @@ class Definition:
 
     @cached_property
     def reference_arrays(self) -> tuple[State, ...]:
-        """The states that the reference is given as arrays: those shaped as the parameter and those of lines."""
+        """The states that the reference is given as arrays: shaped as the parameter, or of lines."""
         return tuple(s for s in self.state if s.shape == "param" or s.rank is not None)
 
     @cached_property
