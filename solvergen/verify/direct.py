@@ -105,11 +105,13 @@ class Followed:
         def stored(elements: Any) -> HostArray:
             # A scalar stands for one value of every element, a line's for one of each of its own.
             array: HostArray = np.broadcast_to(np.asarray(elements, real), seen)
-            return array.reshape(shape)
+            lying: HostArray = array.reshape(shape)
+            return lying
 
         def kept(name: str, lines: Any) -> HostArray:
             array: HostArray = np.broadcast_to(np.asarray(lines, np.float64), self._seen(name, seen))
-            return array.reshape(state_shape(self.view, self.lines[name], shape))
+            lying: HostArray = array.reshape(state_shape(self.view, self.lines[name], shape))
+            return lying
 
         self.t += 1
         self.param = np.array(stored(results[0]).astype(storage))

@@ -1,5 +1,7 @@
-"""Shapes of tensors seen as matrices, and of states that belong to their lines: said again here, apart from the
-runtime's tables, which are what is verified."""
+"""Shapes of tensors seen as matrices, and of states that belong to their lines.
+
+They are said again here, apart from the runtime's tables, which are what is verified.
+"""
 
 from __future__ import annotations
 

@@ -190,12 +190,15 @@ def _parts(example: Example, index: int, definition: Definition) -> Iterator[Exa
         for kept in dict.fromkeys((1, length // 2, length - 1)):
             if not 0 < kept < length:
                 continue
-            for part in (slice(0, kept), slice(length - kept, length)):
+            for places in (range(kept), range(length - kept, length)):
 
-                def cut(array: HostArray, axes: Sequence[int], axis: int = axis, part: slice = part) -> Any:
+                def cut(
+                    array: HostArray, axes: Sequence[int], axis: int = axis, places: range = places
+                ) -> HostArray:
                     if axis not in axes:
                         return array
-                    return array[(*[slice(None)] * axes.index(axis), part)].copy()
+                    few: HostArray = np.take(array, places, axes.index(axis))
+                    return few
 
                 whole = range(len(tensor.shape))
                 arrays = {
@@ -218,8 +221,8 @@ def _parts(example: Example, index: int, definition: Definition) -> Iterator[Exa
 
 
 def _cut(example: Example, index: int, part: slice, lines: Collection[str]) -> Example:
-    """``example`` with one tensor cut down to some of its elements, in one dimension. States of ``lines``, which
-    are others then, begin as the rule says."""
+    """``example`` with one tensor cut down to some of its elements, in one dimension. States of ``lines``,
+    which are others then, begin as the rule says."""
 
     def cut(array: HostArray) -> HostArray:
         few: HostArray = array.reshape(-1)[part].copy()

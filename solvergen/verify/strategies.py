@@ -127,7 +127,7 @@ def matrices(draw: st.DrawFn, most: int) -> tuple[int, ...]:
     columns = draw(_COLUMNS)
     if _one_in(draw, 3):
         rows, columns = columns, rows  # so that lines of either kind are long
-    shape = (rows, columns)
+    shape: tuple[int, ...] = (rows, columns)
     if _one_in(draw, 3):
         shape = draw(st.permutations((draw(_MATRICES), *shape)).map(tuple))
     while math.prod(shape) > most:

@@ -12,7 +12,7 @@ from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import REDUCE_TEXT
 from solvergen.runtime.cuda.starting import Memory, Region, Starter
 from solvergen.runtime.cuda.tables import MAX_BLOCKS
-from solvergen.runtime.reductions import CHUNK_TERMS
+from solvergen.runtime.ordering import CHUNK_TERMS
 
 
 class Column(NamedTuple):

@@ -25,7 +25,7 @@ from solvergen.runtime.cuda.workspace import CudaWorkspace
 from solvergen.runtime.definition import RANKS, Rank
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.kernel_interface import CHUNK, chunk_table
-from solvergen.runtime.reductions import CHUNK_TERMS
+from solvergen.runtime.ordering import CHUNK_TERMS
 
 
 class StagedCudaLauncher(BoundTensors):
