@@ -30,6 +30,7 @@ class Role(Enum):
     STATE = "state"
     SCALAR_STATE = "scalar state"
     SHARED_STATE = "shared state"
+    LINE_STATE = "line state"
     TEMPORARY = "temporary"
 
     @property
@@ -86,7 +87,8 @@ class Program:
     (level OPTIMISED): there a buffer's name means its value before the update, every other target is
     assigned once under any setting of the options, and ``results`` says what the buffers become.
     ``allowed``: the settings of the options that the spec's constraints leave (None: all of them). What
-    the program says under others is never compiled, so names need not exist there.
+    the program says under others is never compiled, so names need not exist there. ``view``: how tensors
+    are read as matrices ("matrices", "leading" or "trailing"); empty if nothing is made of their lines.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Program:
     statements: tuple[Statement, ...]
     results: tuple[Result, ...] = ()
     allowed: Guard | None = None
+    view: str = ""
 
     def symbol(self, name: str) -> Symbol:
         """The symbol of that name; KeyError if there is none."""
