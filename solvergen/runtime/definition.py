@@ -7,7 +7,7 @@ and the folder in which the kernels' texts lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -54,13 +54,14 @@ Rank = Literal["rows", "columns", "matrices"]
 RANKS: tuple[Rank, ...] = ("matrices", "rows", "columns")
 """All of them, in the order in which a stage computes what belongs to them."""
 
-_RANK_OF_SHAPE: dict[Shape, Rank] = {
+RANK_OF_SHAPE: Mapping[str, Rank] = {
     "rows": "rows",
     "columns": "columns",
     "matrices": "matrices",
     "leading": "rows",
     "trailing": "columns",
 }
+"""Of the shapes of states that belong to lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class State:
     @property
     def rank(self) -> Rank | None:
         """The lines that have a number each; None of other states."""
-        return _RANK_OF_SHAPE.get(self.shape)
+        return RANK_OF_SHAPE.get(self.shape)
 
 
 ReductionKind = Literal["sum", "mean", "dot", "norm1", "norm2", "max_abs", "count_nonzero"]
@@ -113,8 +114,8 @@ class Pass:
 
     A pass whose ``walk`` is "tiles" forms reductions of rows and columns instead: of ``row_kinds``, the
     columns from ``row_first`` on of the table of totals of rows, and of ``column_kinds`` likewise. After its
-    elements, a pass of either walk makes its ``line_reductions``. If the walk is "none" that is all, and there
-    is no kernel for it.
+    elements, a pass of either walk makes its ``line_reductions``. If the walk is "none" that is all, and
+    there is no kernel for it.
     """
 
     first: int = 0
@@ -190,9 +191,9 @@ class Definition:
     ``line_stages`` has the number and the rank of each stage of lines: stage k is scalar work (if k is among
     ``stages``), then what it has for matrices, rows and columns, in this order. ``active_stages`` names all
     numbers of which anything is run. Of such a rule ``update`` gets elements as arrays [matrices, rows,
-    columns], states of lines among the array states, in the order of ``state``, in float64 as [matrices, rows,
-    1], [matrices, 1, columns] or [matrices, 1, 1], and behind ``rounded`` the number of axes of the tensor, a
-    float.
+    columns], states of lines among the array states, in the order of ``state``, in float64 as [matrices,
+    rows, 1], [matrices, 1, columns] or [matrices, 1, 1], and behind ``rounded`` the number of axes of the
+    tensor, a float.
     """
 
     name: str

@@ -1,11 +1,11 @@
 """Reductions along the lines of matrices, and of what belongs to lines, in the one order of all backends.
 
-Terms are float64 [matrices, rows, columns]. A matrix is cut into tiles of 64 rows and 256 columns; the last ones
-are smaller. In a tile, the terms of a row are lanes, +0.0 where there are fewer than 256, of which the upper half
-is added to the lower until one is left; those of a column are added from the top, beginning with +0.0. A line's
-tile results, from left to right or from top to bottom, are terms of the rule for tensors
-(``solvergen.runtime.reductions``): one is the total itself. A matrix's total is that of its rows' totals; of numbers
-that belong to lines, in their order, the total is likewise that of the rule for tensors.
+Terms are float64 [matrices, rows, columns]. A matrix is cut into tiles of 64 rows and 256 columns; the last
+ones are smaller. In a tile, the terms of a row are lanes, +0.0 where there are fewer than 256, of which the
+upper half is added to the lower until one is left; those of a column are added from the top, beginning with
++0.0. A line's tile results, from left to right or from top to bottom, are terms of the rule for tensors
+(``solvergen.runtime.reductions``): one is the total itself. A matrix's total is that of its rows' totals; of
+numbers that belong to lines, in their order, the total is likewise that of the rule for tensors.
 """
 
 from __future__ import annotations

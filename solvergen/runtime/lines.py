@@ -6,21 +6,22 @@ A rule reads every tensor as matrices of rows by columns, elements in C order, i
 ``leading``: one matrix; the first axis counts its rows. A vector is one of one column.
 ``trailing``: one matrix; the last axis counts its columns. A vector is one of one row.
 
-A tensor without axes is a matrix of one element. *Lines* are rows, columns and matrices. Those of all tensors of an
-optimizer are numbered through, tensor by tensor, and in it in C order: the row of a table that is theirs.
+A tensor without axes is a matrix of one element. *Lines* are rows, columns and matrices. Those of all tensors
+of an optimizer are numbered through, tensor by tensor, in C order: the row of a table that is theirs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.definition import RANKS, Definition, Rank, View
+from solvergen.runtime.definition import RANK_OF_SHAPE, RANKS, Definition, Rank, View
 
 TILE_ROWS = 64
 """Rows of a tile: each column of it is one run of additions."""
@@ -75,14 +76,22 @@ def state_shape(view: View, rank: Rank, shape: Sequence[int]) -> tuple[int, ...]
     shape = tuple(shape)
     if len(shape) < 2:
         # A vector has a row or a column for each element, and one of the other.
-        return (
-            shape[: len(shape)] if _is_long(view, rank) else ((1,) * len(shape) if rank != "matrices" else ())
-        )
+        return () if rank == "matrices" else shape if _is_long(view, rank) else (1,) * len(shape)
     if view == "leading":
         return {"rows": shape[:1], "columns": shape[1:], "matrices": ()}[rank]
     if view == "trailing":
         return {"rows": shape[:-1], "columns": shape[-1:], "matrices": ()}[rank]
     return {"rows": shape[:-1], "columns": (*shape[:-2], shape[-1]), "matrices": shape[:-2]}[rank]
+
+
+def shape_of_kind(kind: str, shape: Sequence[int]) -> tuple[int, ...] | None:
+    """The shape of an array state of this kind, of a parameter of this shape; None for other states."""
+    if kind == "param":
+        return tuple(shape)
+    if kind not in RANK_OF_SHAPE:
+        return None
+    view: View = "leading" if kind == "leading" else "trailing" if kind == "trailing" else "matrices"
+    return state_shape(view, RANK_OF_SHAPE[kind], shape)
 
 
 def _is_long(view: View, rank: Rank) -> bool:
@@ -96,8 +105,8 @@ def geometry_table(view: View, shapes: Sequence[Sequence[int]]) -> HostArray:
         row[:3] = matrix_shape(view, shape)
         row[6] = len(shape)
     count, rows, columns = table[:, 0], table[:, 1], table[:, 2]
-    for rank, lines in (("rows", count * rows), ("columns", count * columns), ("matrices", count)):
-        table[:, _FIRST[rank]] = np.cumsum(lines) - lines
+    for place, lines in zip(_FIRST.values(), (count * rows, count * columns, count), strict=True):
+        table[:, place] = np.cumsum(lines) - lines
     return table
 
 
@@ -214,7 +223,10 @@ class LineStates:
             name: (rank, column) for rank in RANKS for column, name in enumerate(definition.line_states[rank])
         }
 
-    def __contains__(self, name: str) -> bool:
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._place)
+
+    def __contains__(self, name: object) -> bool:
         return name in self._place
 
     def shape(self, name: str, position: int) -> tuple[int, ...]:
@@ -233,11 +245,11 @@ class LineStates:
     def get(self, tables: Mapping[Rank, HostArray], name: str, position: int) -> HostArray:
         """A copy of a state of a tensor."""
         rank, column = self._place[name]
-        return tables[rank][self._lines(rank, position), column].reshape(self.shape(name, position)).copy()
+        lines: HostArray = tables[rank][self._lines(rank, position), column]
+        copy: HostArray = lines.reshape(self.shape(name, position)).copy()
+        return copy
 
-    def put(
-        self, tables: Mapping[Rank, HostArray], name: str, position: int, value: HostArray | float
-    ) -> None:
+    def put(self, tables: Mapping[Rank, HostArray], name: str, position: int, value: Any) -> None:
         """Overwrite it in the tables."""
         rank, column = self._place[name]
         tables[rank][self._lines(rank, position), column] = np.reshape(value, -1)

@@ -20,7 +20,8 @@ Combine = Callable[[Any, Any], HostArray]
 
 def _larger(a: Any, b: Any) -> HostArray:
     """``a`` where it is larger or NaN, else ``b``."""
-    return np.where((a > b) | (a != a), a, b)
+    result: HostArray = np.where((a > b) | (a != a), a, b)
+    return result
 
 
 def combining(largest: bool) -> Combine:

@@ -83,8 +83,8 @@ def over_all(kind: ReductionKind, index: int, *elements: Any) -> OverAll:
 
 
 # Of what follows, ``over`` says what there is one result for: a Python float for the tensor, or an array of
-# float64 for its rows, columns or matrices. ``source`` says what the terms belong to: the elements, or lines. The
-# last axes of arrays are then [matrices, rows, columns].
+# float64 for its rows, columns or matrices. ``source`` says what the terms belong to: the elements, or lines.
+# Arrays are then [matrices, rows, columns].
 
 
 def sum_of(x: Any, over: Over = "tensor", source: Source = "elements") -> Any:

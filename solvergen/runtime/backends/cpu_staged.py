@@ -20,7 +20,7 @@ from solvergen.runtime.buffers import KeptParameters, address_of
 from solvergen.runtime.definition import Definition, Pass
 from solvergen.runtime.kernel_interface import chunk_table
 from solvergen.runtime.native.library import Reduction, Stage, StagedJob, StageJob, function_address, library
-from solvergen.runtime.reductions import CHUNK_TERMS
+from solvergen.runtime.ordering import CHUNK_TERMS
 from solvergen.runtime.workspace import HostWorkspace
 
 MANY_TERMS = 1 << 16
