@@ -156,7 +156,7 @@ def _counted(
                     else about("traffic", message, last.instruction, source)
                 )
     for access in inside:
-        if access.buffer is None and access.kind == "ld" and not traffic.lines:
+        if access.buffer is None and not traffic.lines:
             message = "reads a table of the launch again for each word"
             yield about("traffic", message, access.instruction, source)
 
