@@ -20,8 +20,6 @@ from solvergen.runtime import scalars
 from solvergen.runtime.closures import gradient
 from solvergen.runtime.definition import Rank
 from solvergen.runtime.lines import lines_in
-from solvergen.runtime.definition import Rank
-from solvergen.runtime.lines import lines_in
 from solvergen.runtime.reductions import (
     count_nonzero,
     dot,
@@ -55,7 +53,6 @@ __all__ = [
     "remainder",
     "sign",
     "spread",
-    "spread_lines",
     "sqrt",
     "sum_of",
     "where",
@@ -87,11 +84,6 @@ def spread(x: Value, like: Value, rank: Rank | None = None) -> Value:
     if rank is not None:
         shape = lines_in(rank, (shape[0], shape[1], shape[2]))
     return np.broadcast_to(x, shape)
-
-
-def spread_lines(x: Value, rank: Rank, like: Value) -> Value:
-    """``x`` for each line of a rank that matrices like these elements have, where it may be of fewer."""
-    return np.broadcast_to(np.asarray(x, np.float64), lines_in(rank, np.shape(like)))
 
 
 def sqrt(x: Value) -> Value:
