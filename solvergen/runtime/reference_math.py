@@ -75,15 +75,9 @@ def _like(element: Value, value: Value) -> Value:
     return element.dtype.type(value) if _is_scalar(value) else value
 
 
-def spread(x: Value, like: Value, rank: Rank | None = None) -> Value:
-    """``x`` as many times as ``like`` has elements, where it is one number for all of them.
-
-    With a rank: as many times as ``like``, elements [matrices, rows, columns], has such lines.
-    """
-    shape: tuple[int, ...] = np.shape(like)
-    if rank is not None:
-        shape = lines_in(rank, (shape[0], shape[1], shape[2]))
-    return np.broadcast_to(x, shape)
+def spread(x: Value, like: Value) -> Value:
+    """``x`` as many times as ``like`` has elements, where it is one number for all of them."""
+    return np.broadcast_to(x, np.shape(like))
 
 
 def sqrt(x: Value) -> Value:
