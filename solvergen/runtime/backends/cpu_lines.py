@@ -28,7 +28,7 @@ from solvergen.runtime.lines import (
 )
 from solvergen.runtime.native.library import Lines, LineStage, Stage, function_address, library
 
-TILES = 8
+TILES = 16
 """Tiles side by side that are worked on together: ``SG_TILES`` in kernels."""
 
 PIECE_LINES = 1 << 12
