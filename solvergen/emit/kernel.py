@@ -236,7 +236,8 @@ def _names(unit: Unit) -> tuple[str, ...]:
     schedule = unit.schedule
     body = [statement.target for sweep in schedule.passes for statement in sweep.body]
     for stage in schedule.stages:
-        body += [statement.target for part in (stage, *stage.lines) for statement in part.body]
+        body += [statement.target for statement in stage.body]
+        body += [statement.target for own in stage.lines for statement in own.body]
     of_lines = schedule.line_values.values()
     tables = (c.name for table in (schedule.table, schedule.wide, schedule.values, *of_lines) for c in table)
     numbers = [*schedule.device_states, *schedule.shared_states]

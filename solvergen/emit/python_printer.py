@@ -103,7 +103,7 @@ class PythonPrinter:
         text = self.value(e)
         if _is_full(e, type.rank):
             return text
-        return f'{self.helper("spread_lines")}({text}, "{type.rank.value}", grad)'
+        return f'{self.helper("spread")}({text}, grad, "{type.rank.value}")'
 
     def helper(self, name: str) -> str:
         """The local name of a helper, which is thereby imported."""
@@ -238,7 +238,7 @@ def _is_full(e: Expression, rank: Rank) -> bool:
 
 
 def _over(e: Reduce) -> list[str]:
-    """What a reduction ranges over and what its terms belong to, as arguments; nothing where a tensor's is meant."""
+    """What a reduction is over and what its terms belong to, as arguments; none for a tensor's elements."""
     assert e.args[0].type is not None
     source = e.args[0].type.rank
     over = [f'"{e.along or "tensor"}"'] if e.along or source is not Rank.ELEMENT else []

@@ -23,7 +23,7 @@ from solvergen.ir.reductions import NDIM
 
 HELPERS = (
     "absolute", "clip", "divide", "floor", "floor_divide", "maximum", "minimum", "power", "remainder", "sign",
-    "spread", "spread_lines", "sqrt", "where", *REDUCTION_HELPERS.values(), "over_all", "gradient",
+    "spread", "sqrt", "where", *REDUCTION_HELPERS.values(), "over_all", "gradient",
 )  # fmt: skip
 
 

@@ -230,15 +230,13 @@ def _rank(operands: Iterable[Expression]) -> Rank:
 
 
 def _problem_with_lines(node: Reduce, ranks: set[Rank]) -> tuple[str, str | None] | None:
-    """What is wrong with a reduction of values of lines of these ranks, and what to do; None if nothing is."""
+    """What is wrong with a reduction of values of lines, and what to do; None if nothing is."""
     if len(ranks) > 1:
         return f"{node.kind} of different kinds of lines", "both have a value for each row, say"
     (rank,) = ranks
     if node.over_all:
-        return (
-            f"a reduction of {rank.value} over all tensors",
-            "reduce them to one number a tensor, or elements",
-        )
+        hint = "first reduce them to one number a tensor, or reduce elements"
+        return f"a reduction of {rank.value} over all tensors", hint
     if not node.along or (node.along == "matrices" and rank is not Rank.MATRICES):
         return None
     return (

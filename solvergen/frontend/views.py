@@ -43,7 +43,7 @@ def view_of(spec: Spec, lines: Sequence[Line], findings: Findings) -> str:
             if is_gradient(statement.equation):
                 findings.at(
                     "SG095",
-                    "a rule that makes something of rows, columns or other lines can't evaluate the gradient again",
+                    "a rule that knows rows, columns or other lines can't evaluate the gradient again",
                     statement.equation.location,
                     text=spec,
                     hint="reduce over whole tensors, or take the gradient as it is given",

@@ -52,8 +52,8 @@ EXTENTS = {
     "columns": "(sg_geometry[0] * sg_geometry[2])",
     "matrices": "sg_geometry[0]",
 }
-"""How large a tensor is, and where kernels have it: its axes; the elements of a row, a column, a matrix; how many
-rows, columns and matrices there are."""
+"""How large a tensor is, and where kernels have it: its axes; the elements of a row, a column, a matrix; how
+many rows, columns and matrices there are."""
 
 
 @dataclass(frozen=True, slots=True)

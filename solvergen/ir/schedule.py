@@ -62,14 +62,16 @@ class Pass:
 
     @property
     def walk(self) -> str:
-        """How it goes through a tensor: "flat", by "tiles" if it reduces rows or columns, or not at all ("none")."""
+        """How it goes through a tensor: "flat", by "tiles" for lines of elements, or not at all ("none")."""
         if any(r.along.is_line for r in self.reductions):
             return "tiles"
         return "flat" if self.stores or self.reductions or not self.of_lines else "none"
 
     def activity(self, options: tuple[str, ...]) -> Guard:
         """The settings of ``options`` under which it has anything to do."""
-        return _union(options, [s.guard for s in (*self.stores, *self.reductions, *self.of_lines)])
+        return _union(
+            options, [s.guard for s in self.stores] + [r.guard for r in (*self.reductions, *self.of_lines)]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class LineStage:
 
     def activity(self, options: tuple[str, ...]) -> Guard:
         """The settings of ``options`` under which it has anything to do."""
-        return _union(options, [s.guard for s in (*self.body, *self.results)])
+        return _union(options, [s.guard for s in self.body] + [r.guard for r in self.results])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class Stage:
 
     def activity(self, options: tuple[str, ...]) -> Guard:
         """The settings of ``options`` under which there is anything to do for the tensor itself."""
-        return _union(options, [s.guard for s in (*self.body, *self.results)])
+        return _union(options, [s.guard for s in self.body] + [r.guard for r in self.results])
 
     def any_activity(self, options: tuple[str, ...]) -> Guard:
         """The settings of ``options`` under which there is anything to do for the tensor or its lines."""

@@ -1,4 +1,4 @@
-"""Types of expressions: what kind of value, and of what there is one: a tensor, a line of it, or an element."""
+"""Types of expressions: what kind of value, and one of what: a tensor, a line of it, an element."""
 
 from __future__ import annotations
 

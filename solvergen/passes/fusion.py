@@ -97,7 +97,10 @@ def _dense(planned: Plan) -> Plan:
         read = {name for s in sweep.body for name in names_in(s.value)}
         read |= {arg.name for r in sweep.of_lines for arg in r.args}
         waits = max((levels.get(name, 0) for name in read), default=0) == len(passes)
-        reason = _reason(passes, len(kept) - 1) if waits else "tiles and chunks are walked apart"
+        reason = "tiles and chunks are walked apart"
+        if waits:
+            alone = len(kept) == 1 and not sweep.reductions
+            reason = _reason(passes, 0 if alone else len(kept))
         passes.append(replace(sweep, reason=reason))
     return Plan(tuple(passes), levels)
 

@@ -1,7 +1,7 @@
 """Reductions that end at matrices, or begin with values of lines, in terms of sums and largest ones.
 
-A matrix's total is that of its rows' totals; a root is taken, and a sum divided, last. What is then reduced of
-values of lines is their sum, or the largest of them, as they are.
+A matrix's total is that of its rows' totals; a root is taken, and a sum divided, last. What is then reduced
+of values of lines is their sum, or the largest of them, as they are.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ _Work = tuple[tuple[Assign, ...], tuple[Result, ...]]
 def _work(
     rule: Rule, parts: Split, all_results: tuple[Result, ...], known: dict[str, int], rank: Rank
 ) -> dict[int, _Work]:
-    """Statements and results of ``rank`` by the number of their stage; ``parts`` gets what they read of others.
+    """Statements and results of ``rank`` by their stages; ``parts`` gets what they read of others.
 
     States are written in the last stage that has anything to do with them, so that every stage reads what
     they were before the update.

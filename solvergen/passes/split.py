@@ -142,7 +142,8 @@ class _Worker:
     def _device(self, e: Expression, guard: Guard, rank: Rank, *, named: bool = False) -> Expression:
         """``e``, of the device, with what the host knows read from the wide table.
 
-        ``rank``: of the statement that it stands in, whose own state alone is at hand. ``named``: it stands alone in a statement, so that a reduction needs no further name.
+        ``rank``: of the statement that it stands in, whose own state alone is at hand.
+        ``named``: it stands alone in a statement, so that a reduction needs no further name.
         """
         if isinstance(e, Reduce):
             reduction = replace(e, args=tuple(self._argument(arg, guard) for arg in e.args))
@@ -201,7 +202,7 @@ class _Worker:
         else:
             assert e.type is not None
             value = self._device(e, guard, e.type.rank, named=True)
-            name = self._lift(value, guard, wish or describe(e, "scalar"))
+            name = self._lift(value, guard, wish or describe(e, "value" if e.type.is_line else "scalar"))
         self.hand_over(name, guard, self.parts.handed(self.parts.rank(name)))
         return name
 

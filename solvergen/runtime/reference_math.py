@@ -53,7 +53,6 @@ __all__ = [
     "remainder",
     "sign",
     "spread",
-    "spread_lines",
     "sqrt",
     "sum_of",
     "where",
@@ -79,11 +78,6 @@ def _like(element: Value, value: Value) -> Value:
 def spread(x: Value, like: Value) -> Value:
     """``x`` as many times as ``like`` has elements, where it is one number for all of them."""
     return np.broadcast_to(x, np.shape(like))
-
-
-def spread_lines(x: Value, rank: Rank, like: Value) -> Value:
-    """``x`` for each line of a rank that matrices like these elements have, where it may be of fewer."""
-    return np.broadcast_to(np.asarray(x, np.float64), lines_in(rank, np.shape(like)))
 
 
 def sqrt(x: Value) -> Value:
