@@ -2,10 +2,12 @@
 
 AdaBelief: Adam that divides by how far gradients are from what was expected.
 Adadelta: Steps in units of the parameter, without a learning rate to choose.
+Adafactor: Adam without momentum, its second moment factored into rows and columns, its steps relative.
 Adagrad: Steps that shrink with all squared gradients so far.
 Adam: Adaptive moment estimation.
 AdamMini: AdamW with one second moment for all elements of a tensor.
 Adamax: Adam with the infinity norm.
+AdamP: Adam whose step is kept from growing the norm of weights that a normalisation makes irrelevant.
 AdamW: Adam with decoupled weight decay.
 Adan: Adaptive Nesterov momentum without a second gradient.
 AdEMAMix: AdamW with a second, slow momentum.
@@ -18,6 +20,7 @@ CaffeAdam: Caffe's Adam solver.
 CaffeNesterov: Caffe's Nesterov solver.
 CaffeRMSProp: Caffe's RMSProp solver.
 CaffeSGD: Caffe's SGD solver.
+CAME: Adafactor with momentum, scaled down where the momentum and the update disagree.
 CautiousAdamW: AdamW that leaves out the elements where momentum and gradient disagree.
 DAdaptAdamW: AdamW that estimates its learning rate by D-Adaptation.
 DiffGrad: Adam slowed down where the gradient hardly changes.
@@ -46,12 +49,15 @@ RK45: Dormand and Prince's Runge-Kutta method of order 5 along the gradient flow
 RK45Adaptive: Dormand and Prince's Runge-Kutta method along the gradient flow, with steps whose length follows a tolerance.
 RMSprop: Steps by the gradient over its running root mean square.
 RMSpropTF: RMSProp as TensorFlow has it.
+RowwiseAdagrad: AdaGrad with one sum for each row of a table of embeddings.
 Rprop: Steps whose sizes adapt to the signs of the gradient alone.
 SAM: Sharpness-aware minimization, around SGD with momentum.
 ScheduleFreeAdamW: AdamW whose averaged iterate needs no schedule of the learning rate.
 ScheduleFreeSGD: Gradient descent whose averaged iterate needs no schedule of the learning rate.
 SGD: Stochastic gradient descent with momentum, dampening and Nesterov's form.
+SGDP: Momentum whose step is kept from growing the norm of weights that a normalisation makes irrelevant.
 SignSGD: Steps by the sign of the gradient, or with momentum (Signum) by that of its running mean.
+SM3: AdaGrad whose sums are bounded by the smallest maximum of the rows and columns that cover them.
 StableAdamW: AdamW that shortens its step where the second moment hasn't caught up with gradients.
 Yogi: Adam whose second moment changes additively.
 
@@ -68,10 +74,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .adabelief import AdaBelief as AdaBelief
     from .adadelta import Adadelta as Adadelta
+    from .adafactor import Adafactor as Adafactor
     from .adagrad import Adagrad as Adagrad
     from .adam import Adam as Adam
     from .adam_mini import AdamMini as AdamMini
     from .adamax import Adamax as Adamax
+    from .adamp import AdamP as AdamP
     from .adamw import AdamW as AdamW
     from .adan import Adan as Adan
     from .ademamix import AdEMAMix as AdEMAMix
@@ -84,6 +92,7 @@ if TYPE_CHECKING:
     from .caffe_nesterov import CaffeNesterov as CaffeNesterov
     from .caffe_rmsprop import CaffeRMSProp as CaffeRMSProp
     from .caffe_sgd import CaffeSGD as CaffeSGD
+    from .came import CAME as CAME
     from .cautious_adamw import CautiousAdamW as CautiousAdamW
     from .dadapt_adamw import DAdaptAdamW as DAdaptAdamW
     from .diffgrad import DiffGrad as DiffGrad
@@ -112,22 +121,27 @@ if TYPE_CHECKING:
     from .rk45_adaptive import RK45Adaptive as RK45Adaptive
     from .rmsprop import RMSprop as RMSprop
     from .rmsprop_tf import RMSpropTF as RMSpropTF
+    from .rowwise_adagrad import RowwiseAdagrad as RowwiseAdagrad
     from .rprop import Rprop as Rprop
     from .sam import SAM as SAM
     from .schedule_free_adamw import ScheduleFreeAdamW as ScheduleFreeAdamW
     from .schedule_free_sgd import ScheduleFreeSGD as ScheduleFreeSGD
     from .sgd import SGD as SGD
+    from .sgdp import SGDP as SGDP
     from .signsgd import SignSGD as SignSGD
+    from .sm3 import SM3 as SM3
     from .stable_adamw import StableAdamW as StableAdamW
     from .yogi import Yogi as Yogi
 
 __all__ = [
     "AdaBelief",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamMini",
     "Adamax",
+    "AdamP",
     "AdamW",
     "Adan",
     "AdEMAMix",
@@ -140,6 +154,7 @@ __all__ = [
     "CaffeNesterov",
     "CaffeRMSProp",
     "CaffeSGD",
+    "CAME",
     "CautiousAdamW",
     "DAdaptAdamW",
     "DiffGrad",
@@ -168,12 +183,15 @@ __all__ = [
     "RK45Adaptive",
     "RMSprop",
     "RMSpropTF",
+    "RowwiseAdagrad",
     "Rprop",
     "SAM",
     "ScheduleFreeAdamW",
     "ScheduleFreeSGD",
     "SGD",
+    "SGDP",
     "SignSGD",
+    "SM3",
     "StableAdamW",
     "Yogi",
 ]
@@ -181,10 +199,12 @@ __all__ = [
 _MODULES = {
     "AdaBelief": "adabelief",
     "Adadelta": "adadelta",
+    "Adafactor": "adafactor",
     "Adagrad": "adagrad",
     "Adam": "adam",
     "AdamMini": "adam_mini",
     "Adamax": "adamax",
+    "AdamP": "adamp",
     "AdamW": "adamw",
     "Adan": "adan",
     "AdEMAMix": "ademamix",
@@ -197,6 +217,7 @@ _MODULES = {
     "CaffeNesterov": "caffe_nesterov",
     "CaffeRMSProp": "caffe_rmsprop",
     "CaffeSGD": "caffe_sgd",
+    "CAME": "came",
     "CautiousAdamW": "cautious_adamw",
     "DAdaptAdamW": "dadapt_adamw",
     "DiffGrad": "diffgrad",
@@ -225,12 +246,15 @@ _MODULES = {
     "RK45Adaptive": "rk45_adaptive",
     "RMSprop": "rmsprop",
     "RMSpropTF": "rmsprop_tf",
+    "RowwiseAdagrad": "rowwise_adagrad",
     "Rprop": "rprop",
     "SAM": "sam",
     "ScheduleFreeAdamW": "schedule_free_adamw",
     "ScheduleFreeSGD": "schedule_free_sgd",
     "SGD": "sgd",
+    "SGDP": "sgdp",
     "SignSGD": "signsgd",
+    "SM3": "sm3",
     "StableAdamW": "stable_adamw",
     "Yogi": "yogi",
 }

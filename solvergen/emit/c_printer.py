@@ -10,8 +10,21 @@ from solvergen.emit.number import c_number, float32_number
 from solvergen.errors import CompilerBug
 from solvergen.ir.library import BIT_FUNCTIONS, library
 from solvergen.ir.narrow import NARROW_BIT_FUNCTIONS
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Round, Stored, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Extent,
+    Logic,
+    Name,
+    Number,
+    Round,
+    Stored,
+    Unary,
+)
 from solvergen.ir.program import Role
+from solvergen.ir.reductions import EXTENTS
 
 _CONDITIONAL, _OR, _AND, _EQUALITY, _RELATION, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
 _BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
@@ -47,6 +60,8 @@ class CPrinter:
                 return text, _UNARY if e.value < 0 else _ATOM
             case Name():
                 return self.names.get(e.name, e.name), _ATOM
+            case Extent():
+                return f"(double){EXTENTS[e.of]}", _UNARY
             case Round():
                 return self._print(e.operand)
             case Stored():

@@ -63,6 +63,11 @@ _SHAPES = {
     "param": "shaped as the parameter, of its compute type",
     "scalar": "one float a parameter",
     "shared": "one float for the whole optimizer",
+    "rows": "one float for each row: of the last two axes, by all axes before them",
+    "columns": "one float for each column: of the last two axes, by all axes before them",
+    "matrices": "one float for each matrix: for all axes before the last two",
+    "leading": "one float for each index of the first axis",
+    "trailing": "one float for each index of the last axis",
 }
 
 

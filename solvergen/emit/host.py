@@ -174,7 +174,7 @@ def _activity(unit: Unit, options: list[str], local: Mapping[str, str]) -> tuple
     """Which passes and stages have anything to do."""
     schedule = unit.schedule
     passes = [(str(i), sweep.activity(schedule.options)) for i, sweep in enumerate(schedule.passes)]
-    stages = [(str(stage.number), stage.activity(schedule.options)) for stage in schedule.stages]
+    stages = [(str(stage.number), stage.any_activity(schedule.options)) for stage in schedule.stages]
     kept = [
         (str(i), store.guard)
         for i, sweep in enumerate(schedule.passes)

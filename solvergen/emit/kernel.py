@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 from solvergen.emit.body import OPTION_MACRO, body_lines, macro_condition
@@ -14,7 +14,8 @@ from solvergen.emit.terms import ReductionContext, reduction_contexts
 from solvergen.emit.unit import Unit
 from solvergen.ir.nodes import names_in
 from solvergen.ir.program import Role
-from solvergen.ir.schedule import Pass
+from solvergen.ir.schedule import Column, Pass
+from solvergen.ir.types import Rank
 
 BODY_INDENT = " " * 8
 _TYPES = {Role.PARAM: "sg_param", Role.GRAD: "sg_grad", Role.STATE: "sg_state"}
@@ -52,7 +53,8 @@ class PassContext:
 
     ``suffix`` ends the names of its functions: empty for the only pass of an elementwise rule, ``_0``
     and so on for those of others. ``values`` are read from what stages have computed. ``first`` is the
-    buffer whose place in a cache line decides how rows are cut.
+    buffer whose place in a cache line decides how rows are cut. Of rules that know lines: ``walk``, by chunks
+    ("flat") or by "tiles", and the values of lines that it reads and forms.
     """
 
     number: int
@@ -65,6 +67,12 @@ class PassContext:
     first: BufferContext
     body: tuple[str, ...]
     reductions: tuple[ReductionContext, ...]
+    walk: str
+    row_values: tuple[ScalarContext, ...]
+    column_values: tuple[ScalarContext, ...]
+    matrix_values: tuple[ScalarContext, ...]
+    row_reductions: tuple[ReductionContext, ...]
+    column_reductions: tuple[ReductionContext, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,16 @@ class KernelContext:
     n_states: int
     n_shared: int
     writes_grad: bool
+    has_lines: bool
+    n_row_totals: int
+    n_row_values: int
+    n_row_states: int
+    n_column_totals: int
+    n_column_values: int
+    n_column_states: int
+    n_matrix_totals: int
+    n_matrix_values: int
+    n_matrix_states: int
 
 
 Library = Callable[[tuple[str, ...], tuple[str, ...]], tuple[str, ...]]
@@ -107,7 +125,9 @@ def kernel_context(unit: Unit, template: str, library: Library) -> KernelContext
     roles = {s.name: s.role for s in unit.optimised.symbols}
     elements = CPrinter(names, roles)
     passes = tuple(
-        _pass_context(unit, number, sweep, elements) for number, sweep in enumerate(schedule.passes)
+        _pass_context(unit, number, sweep, elements)
+        for number, sweep in enumerate(schedule.passes)
+        if sweep.walk != "none"
     )
     scalars = CPrinter(names, real="double", stage=True)
     stages = stage_contexts(schedule, scalars, unit.source)
@@ -130,7 +150,21 @@ def kernel_context(unit: Unit, template: str, library: Library) -> KernelContext
         n_states=max(1, len(schedule.device_states)),
         n_shared=max(1, len(schedule.shared_states)),
         writes_grad=unit.typed.writes_grad is not None,
+        has_lines=bool(schedule.view),
+        n_row_totals=max(1, len(schedule.totals(Rank.ROWS))),
+        n_row_values=_width(schedule.line_values, Rank.ROWS),
+        n_row_states=_width(schedule.line_states, Rank.ROWS),
+        n_column_totals=max(1, len(schedule.totals(Rank.COLUMNS))),
+        n_column_values=_width(schedule.line_values, Rank.COLUMNS),
+        n_column_states=_width(schedule.line_states, Rank.COLUMNS),
+        n_matrix_totals=max(1, len(schedule.totals(Rank.MATRICES))),
+        n_matrix_values=_width(schedule.line_values, Rank.MATRICES),
+        n_matrix_states=_width(schedule.line_states, Rank.MATRICES),
     )
+
+
+def _width(tables: Mapping[Rank, Sized], rank: Rank) -> int:
+    return max(1, len(tables[rank]))
 
 
 def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> PassContext:
@@ -159,25 +193,38 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
                 result=names[store.name] if store else "",
             )
         )
+    along = {
+        rank: tuple(r for r in sweep.reductions if r.along is rank)
+        for rank in (Rank.SCALAR, Rank.ROWS, Rank.COLUMNS)
+    }
     return PassContext(
         number=number,
         suffix=f"_{number}" if schedule.is_staged else "",
         reason=sweep.reason,
         guard=macro_condition(sweep.activity(schedule.options)),
-        scalars=tuple(
-            ScalarContext(names[column.name], index, macro_condition(column.guard))
-            for index, column in enumerate(schedule.table)
-            if column.name in read
-        ),
-        values=tuple(
-            ScalarContext(names[column.name], index, macro_condition(column.guard))
-            for index, column in enumerate(schedule.values)
-            if column.name in read
-        ),
+        scalars=_read(schedule.table, names, read),
+        values=_read(schedule.values, names, read),
         buffers=tuple(buffers),
         first=_first(buffers),
         body=tuple(body),
-        reductions=reduction_contexts(sweep.reductions, names),
+        reductions=reduction_contexts(along[Rank.SCALAR], names),
+        walk=sweep.walk,
+        row_values=_read(schedule.line_values.get(Rank.ROWS, ()), names, read),
+        column_values=_read(schedule.line_values.get(Rank.COLUMNS, ()), names, read),
+        matrix_values=_read(schedule.line_values.get(Rank.MATRICES, ()), names, read),
+        row_reductions=reduction_contexts(along[Rank.ROWS], names),
+        column_reductions=reduction_contexts(along[Rank.COLUMNS], names),
+    )
+
+
+def _read(
+    table: Sequence[Column], names: Mapping[str, str], read: Container[str]
+) -> tuple[ScalarContext, ...]:
+    """Those of a table's columns that are read."""
+    return tuple(
+        ScalarContext(names[column.name], index, macro_condition(column.guard))
+        for index, column in enumerate(table)
+        if column.name in read
     )
 
 
@@ -191,7 +238,11 @@ def _names(unit: Unit) -> tuple[str, ...]:
     """Every name that the kernel's text holds, in a fixed order."""
     schedule = unit.schedule
     body = [statement.target for sweep in schedule.passes for statement in sweep.body]
-    body += [statement.target for stage in schedule.stages for statement in stage.body]
-    tables = (c.name for table in (schedule.table, schedule.wide, schedule.values) for c in table)
-    numbers = (*schedule.device_states, *schedule.shared_states)
+    for stage in schedule.stages:
+        body += [statement.target for statement in stage.body]
+        body += [statement.target for own in stage.lines for statement in own.body]
+    of_lines = schedule.line_values.values()
+    tables = (c.name for table in (schedule.table, schedule.wide, schedule.values, *of_lines) for c in table)
+    numbers = [*schedule.device_states, *schedule.shared_states]
+    numbers += [name for names in schedule.line_states.values() for name in names]
     return tuple(dict.fromkeys((*schedule.buffers, *tables, *numbers, *body)))

@@ -20,6 +20,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    Extent,
     Logic,
     Name,
     Number,
@@ -30,6 +31,7 @@ from solvergen.ir.nodes import (
     walk,
 )
 from solvergen.ir.reductions import REDUCTIONS
+from solvergen.ir.types import Rank, Type
 
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARISON, _BIT_OR, _BIT_AND, _SUM, _PRODUCT, _UNARY, _ATOM = range(11)
 _BINARY = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
@@ -78,7 +80,9 @@ class PythonPrinter:
 
     def element(self, e: Expression) -> str:
         """``e`` where nothing beside it makes NumPy round a scalar: rounded explicitly."""
-        return f"{self.real}({self.text(e.operand)})" if isinstance(e, Round) else self.text(e)
+        if isinstance(e, Round) and not _is_of_lines(e.operand):
+            return f"{self.real}({self.text(e.operand)})"
+        return self.text(e)
 
     def value(self, e: Expression) -> str:
         """``e`` as something to assign: a whole number is a float from here on."""
@@ -86,10 +90,20 @@ class PythonPrinter:
 
     def reduced(self, e: Expression) -> str:
         """``e`` as an argument of a reduction, which counts its elements."""
+        if _is_of_lines(e):
+            return self.of_lines(e, e.type)
         text = self.element(e)
         if self.shapes is None or self.shapes.is_array(e):
             return text
         return f"{self.helper('spread')}({text}, grad)"
+
+    def of_lines(self, e: Expression, type: Type | None) -> str:
+        """``e`` as an array with a number for each line of the rank of ``type``, whatever it is made of."""
+        assert type is not None
+        text = self.value(e)
+        if _is_full(e, type.rank):
+            return text
+        return f'{self.helper("spread")}({text}, grad, "{type.rank.value}")'
 
     def helper(self, name: str) -> str:
         """The local name of a helper, which is thereby imported."""
@@ -106,12 +120,19 @@ class PythonPrinter:
             case Name():
                 return e.name, _ATOM
             case Round():
+                # NumPy rounds a number where it meets elements, but not an array.
+                if _is_of_lines(e.operand):
+                    return f"{self.real}({self.text(e.operand)})", _ATOM
                 return self._print(e.operand)
+            case Extent():
+                return self.aliases.get(e.of, e.of), _ATOM
             case Unary(op="-"):
                 return f"-{self._at_least(e.operand, _UNARY)}", _UNARY
             case Unary(op="not"):
                 if e.type is not None and e.type.is_element:
                     return f"~{self._at_least(e.operand, _ATOM)}", _UNARY
+                if _is_of_lines(e):
+                    return f"{self.helper('where')}({self.text(e.operand)}, False, True)", _ATOM
                 if isinstance(e.operand, Compare) and e.operand.op in _OPPOSITE:  # exact, also for NaN
                     return self._print(replace(e.operand, op=_OPPOSITE[e.operand.op]))
                 return f"not {self._at_least(e.operand, _NOT)}", _NOT
@@ -128,7 +149,7 @@ class PythonPrinter:
                 if e.over_all:
                     raise CompilerBug(f"{e.kind} over all tensors inside an expression")
                 helper = self.helper(REDUCTION_HELPERS[e.kind])
-                return f"{helper}({', '.join(self.reduced(a) for a in e.args)})", _ATOM
+                return f"{helper}({', '.join([*(self.reduced(a) for a in e.args), *_over(e)])})", _ATOM
             case Stored():
                 return self._print(e.operand)
         raise CompilerBug(f"no Python for {e}")
@@ -167,7 +188,7 @@ class PythonPrinter:
         return self.text(e) if beside else self.element(e)
 
     def _logic(self, e: Logic) -> tuple[str, int]:
-        if e.type is not None and e.type.is_element:
+        if e.type is not None and (e.type.is_element or e.type.is_line):
             op, level = ("&", _BIT_AND) if e.op == "and" else ("|", _BIT_OR)
             return f"{self._at_least(e.left, level + 1)} {op} {self._at_least(e.right, level + 1)}", level
         op, level = ("and", _AND) if e.op == "and" else ("or", _OR)
@@ -176,9 +197,11 @@ class PythonPrinter:
     def _call(self, e: Call) -> tuple[str, int]:
         if e.function == "where":
             condition, yes, no = e.args
-            if condition.type is not None and not condition.type.is_element:
+            if condition.type is not None and condition.type.rank is Rank.SCALAR:
                 return self._choice(e, condition, yes, no)
             values = [self.text(yes), self.text(no)]
+            if _is_of_lines(e):
+                values = [self.value(yes), self.value(no)]
             if isinstance(yes, Round) and isinstance(no, Round):
                 values = [self.element(yes), self.element(no)]
             return f"{self.helper('where')}({self.text(condition)}, {', '.join(values)})", _ATOM
@@ -198,6 +221,28 @@ class PythonPrinter:
         first = self.value(yes) if isinstance(yes, (Round, Number)) else self._at_least(yes, _OR)
         second = self.value(no) if isinstance(no, (Round, Number)) else self._at_least(no, _CONDITIONAL)
         return f"{first} if {self._at_least(condition, _OR)} else {second}", _CONDITIONAL
+
+
+def _is_of_lines(e: Expression) -> bool:
+    return e.type is not None and e.type.is_line
+
+
+def _is_full(e: Expression, rank: Rank) -> bool:
+    """Is ``e`` certainly an array with a number for each line of ``rank``?"""
+    if isinstance(e, (Name, Reduce)):
+        return e.type is not None and e.type.rank is rank
+    if isinstance(e, Call) and e.function == "where":
+        condition, yes, no = (_is_full(operand, rank) for operand in e.args)
+        return condition or (yes and no)
+    return any(_is_full(operand, rank) for operand in e.operands)
+
+
+def _over(e: Reduce) -> list[str]:
+    """What a reduction is over and what its terms belong to, as arguments; none for a tensor's elements."""
+    assert e.args[0].type is not None
+    source = e.args[0].type.rank
+    over = [f'"{e.along or "tensor"}"'] if e.along or source is not Rank.ELEMENT else []
+    return [*over, f'"{source.value}"'] if source is not Rank.ELEMENT else over
 
 
 def _is_constant(e: Expression) -> bool:

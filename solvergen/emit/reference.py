@@ -19,6 +19,7 @@ from solvergen.ir.fresh import FreshNames
 from solvergen.ir.guards import Guard, guard_of
 from solvergen.ir.nodes import Call, Expression, GradientAt, Name, Reduce
 from solvergen.ir.program import Assign, Role
+from solvergen.ir.reductions import NDIM
 
 HELPERS = (
     "absolute", "clip", "divide", "floor", "floor_divide", "maximum", "minimum", "power", "remainder", "sign",
@@ -47,9 +48,10 @@ def reference_text(unit: Unit) -> str:
     template = "numpy/reference.py.j2"
     program = unit.typed
     names = [s.name for s in program.symbols]
-    other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), "real", "rounded", "Any", "Generator"), names)
-    buffers = [s.name for s in program.with_role(Role.PARAM, Role.GRAD, Role.STATE)]
-    shapes = Shapes(buffers)
+    other = aliases((*HELPERS, *OF_THE_LIBRARY.values(), "real", "rounded", "Any", "Generator", NDIM), names)
+    buffers = [s.name for s in program.with_role(Role.PARAM, Role.GRAD, Role.STATE, Role.LINE_STATE)]
+    shapes = Shapes([s.name for s in program.with_role(Role.PARAM, Role.GRAD, Role.STATE)])
+    lines = {s.name: s.type for s in program.symbols if s.type is not None and s.type.is_line}
     printer = PythonPrinter(other, real=other["real"], shapes=shapes)
     roles = {s.name: s.role for s in program.symbols}
     pairs: list[tuple[Guard, str]] = []
@@ -60,7 +62,10 @@ def reference_text(unit: Unit) -> str:
             shapes.assign(statement)
             pairs.append((statement.guard, whole.evaluation(statement.value)))
             continue
-        line = f"{statement.target} = {_value(statement, roles[statement.target], printer, other['rounded'])}"
+        value = _value(statement, roles[statement.target], printer, other["rounded"])
+        if statement.target in lines:
+            value = printer.of_lines(statement.value, lines[statement.target])
+        line = f"{statement.target} = {value}"
         shapes.assign(statement)
         place = place_of(statement, unit.source)
         pairs.append((statement.guard, f"{line}  # {place}" if place else line))
@@ -71,6 +76,7 @@ def reference_text(unit: Unit) -> str:
     parameters += [f"{name}: float" for name in (*scalar_states, *hyperparameters, "t")]
     parameters += [f"{name}: bool" for name in program.options]
     parameters += [f"{other[name]}: {other['Any']}" for name in ("real", "rounded")]
+    parameters += [f"{other[NDIM]}: float"] if program.view else []
     results = [name for name in buffers if name != "grad"] + scalar_states
     if program.writes_grad is not None:
         results.append("grad")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from solvergen.emit.prose import string, tuple_text
 from solvergen.emit.render import render
 from solvergen.emit.unit import Unit
-from solvergen.ir.schedule import Schedule
+from solvergen.ir.schedule import Pass, Schedule
+from solvergen.ir.types import Rank
 from solvergen.spec.model import Hyperparameter
 
 
@@ -40,6 +42,7 @@ def schema_text(unit: Unit) -> str:
             ("Option", spec.options),
             ("State", spec.state),
             ("Pass", unit.schedule.is_staged),
+            ("LineReduction", any(sweep.of_lines for sweep in unit.schedule.passes)),
         )
         if there
     ]
@@ -81,22 +84,23 @@ def _staged(schedule: Schedule) -> tuple[str, ...]:
     """Lines of what only rules of several passes or stages say."""
     if not schedule.is_staged:
         return ()
-    first = 0
+    numbers = [stage.number for stage in schedule.stages if stage.body or stage.results or not schedule.view]
     lines = [
         f"device_states={tuple_text(string(name) for name in schedule.device_states)},",
         f"wide={tuple_text(string(column.name) for column in schedule.wide)},",
         f"n_values={len(schedule.values)},",
+        *_lines(schedule),
         "passes=(",
     ]
+    first = dict.fromkeys((Rank.SCALAR, Rank.ROWS, Rank.COLUMNS), 0)
     for sweep in schedule.passes:
-        kinds = tuple_text(string(r.kind) for r in sweep.reductions)
-        over = tuple_text(string("all" if r.over_all else "tensor") for r in sweep.reductions)
-        lines.append(f"    Pass(first={first}, kinds={kinds}, over={over}),")
-        first += len(sweep.reductions)
+        lines += [f"    {line}" for line in _pass(schedule, sweep, first)]
+        for reduction in sweep.reductions:
+            first[reduction.along] += 1
     return (
         *lines,
         "),",
-        f"stages={tuple_text(str(stage.number) for stage in schedule.stages)},",
+        f"stages={tuple_text(str(number) for number in numbers)},",
         f"yields={schedule.yields},",
         *_evaluating(schedule),
         "active_passes=scalars.active_passes,",
@@ -112,3 +116,49 @@ def _evaluating(schedule: Schedule) -> tuple[str, ...]:
         f"carried={tuple_text(string(name) for name in schedule.carried)},",
         "keeping_pass=scalars.keeping_pass,",
     )
+
+
+def _lines(schedule: Schedule) -> tuple[str, ...]:
+    """What rules that know lines say of them."""
+    if not schedule.view:
+        return ()
+    stages = [
+        f"({stage.number}, {string(own.rank.value)})" for stage in schedule.stages for own in stage.lines
+    ]
+    return (
+        f"view={string(schedule.view)},",
+        f"line_stages={tuple_text(stages)},",
+        f"n_row_values={len(schedule.line_values[Rank.ROWS])},",
+        f"n_column_values={len(schedule.line_values[Rank.COLUMNS])},",
+        f"n_matrix_values={len(schedule.line_values[Rank.MATRICES])},",
+    )
+
+
+def _pass(schedule: Schedule, sweep: Pass, first: Mapping[Rank, int]) -> list[str]:
+    """The entry of a pass, whose reductions begin at these columns of the tables of totals."""
+    of = {rank: [r for r in sweep.reductions if r.along is rank] for rank in first}
+
+    def kinds(rank: Rank) -> str:
+        return tuple_text(string(r.kind) for r in of[rank])
+
+    over = tuple_text(string("all" if r.over_all else "tensor") for r in of[Rank.SCALAR])
+    whole = f"first={first[Rank.SCALAR]}, kinds={kinds(Rank.SCALAR)}, over={over}"
+    if not schedule.view:
+        return [f"Pass({whole}),"]
+    lines = [
+        "Pass(",
+        f"    {whole},",
+        f"    walk={string(sweep.walk)},",
+        f"    row_first={first[Rank.ROWS]}, row_kinds={kinds(Rank.ROWS)},",
+        f"    column_first={first[Rank.COLUMNS]}, column_kinds={kinds(Rank.COLUMNS)},",
+        "    line_reductions=(",
+    ]
+    for reduction in sweep.of_lines:
+        (arg,) = reduction.args
+        values = [column.name for column in schedule.line_values[reduction.source]]
+        over = "matrices" if reduction.along.is_line else "tensor"
+        lines.append(
+            f"        LineReduction({string(reduction.source.value)}, {values.index(arg.name)}, "
+            f"{string(reduction.kind)}, {string(over)}, {schedule.totals(reduction.along).index(reduction)}),"
+        )
+    return [*lines, "    ),", "),"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from solvergen.ir.nodes import Call, Expression, GradientAt, Name, Reduce, Round
+from solvergen.ir.nodes import Call, Expression, Extent, GradientAt, Name, Reduce, Round
 from solvergen.ir.program import Assign
 
 
@@ -25,7 +25,7 @@ class Shapes:
             return e.name in self._arrays
         if isinstance(e, GradientAt):
             return True
-        if isinstance(e, (Round, Reduce)):
+        if isinstance(e, (Round, Reduce, Extent)):
             return False
         if isinstance(e, Call) and e.function == "where":
             condition, yes, no = map(self.is_array, e.args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solvergen.emit.body import body_lines, macro_condition
@@ -9,7 +10,9 @@ from solvergen.emit.c_printer import CPrinter
 from solvergen.emit.terms import finished
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Expression, Reduce, names_in
+from solvergen.ir.program import Assign, Result
 from solvergen.ir.schedule import Schedule, Stage
+from solvergen.ir.types import LINE_RANKS, Rank
 
 STAGE_INDENT = " " * 8
 
@@ -36,9 +39,10 @@ class OutputContext:
 
 
 @dataclass(frozen=True, slots=True)
-class StageContext:
-    """One stage: what it reads, computes and keeps."""
+class LinesContext:
+    """What a stage reads, computes and keeps for lines of ``rank``: "rows", "columns" or "matrices"."""
 
+    rank: str
     number: int
     guard: str | None
     inputs: tuple[InputContext, ...]
@@ -46,70 +50,127 @@ class StageContext:
     outputs: tuple[OutputContext, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class StageContext:
+    """One stage: what it reads, computes and keeps for a tensor, and then for its lines."""
+
+    number: int
+    guard: str | None
+    inputs: tuple[InputContext, ...]
+    body: tuple[str, ...]
+    outputs: tuple[OutputContext, ...]
+    lines: tuple[LinesContext, ...]
+
+
 def stage_contexts(schedule: Schedule, printer: CPrinter, file: str) -> tuple[StageContext, ...]:
     """All stages of ``schedule``; ``file`` is the spec's name in comments."""
     return tuple(_stage_context(schedule, stage, printer, file) for stage in schedule.stages)
 
 
+_LINES = {Rank.MATRICES: "matrix", Rank.ROWS: "row", Rank.COLUMNS: "column"}
+
+
 def _stage_context(schedule: Schedule, stage: Stage, printer: CPrinter, file: str) -> StageContext:
-    names = printer.names
-    totals = {(r.name, r.guard.table): (i, r) for i, r in enumerate(schedule.reductions)}
-    statement_of = {id(s.value): s for s in stage.body}
+    worker = _Worker(schedule, printer, file)
+    lines = []
+    for own in stage.lines:
+        guard = macro_condition(own.activity(schedule.options))
+        parts = worker.work(own.body, own.results, own.rank)
+        lines.append(LinesContext(own.rank.value, stage.number, guard, *parts))
+    guard = macro_condition(stage.activity(schedule.options))
+    parts = worker.work(stage.body, stage.results, Rank.SCALAR)
+    return StageContext(stage.number, guard, *parts, tuple(lines))
 
-    def text(e: Expression) -> str:
-        if isinstance(e, Reduce):
-            statement = statement_of[id(e)]
-            column, reduction = totals[statement.target, statement.guard.table]
-            return finished(reduction, column)
-        return printer.text(e)
 
-    own = {statement.target for statement in stage.body}
-    never = Guard.never(schedule.options)
-    read: dict[str, Guard] = {}
-    for statement in stage.body:
-        for name in () if isinstance(statement.value, Reduce) else names_in(statement.value):
-            read[name] = read.get(name, never) | statement.guard
-    for result in stage.results:
-        read[result.name] = read.get(result.name, never) | result.guard
-    tables = (
-        ("sg_wide", [c.name for c in schedule.wide]),
-        ("sg_values", [c.name for c in schedule.values]),
-        ("sg_states", list(schedule.device_states)),
-        ("sg_shared", list(schedule.shared_states)),
-    )
-    inputs = tuple(
-        InputContext(names[name], table, index, macro_condition(read[name]))
-        for table, columns in tables
-        for index, name in enumerate(columns)
-        if name in read and name not in own
-    )
-    outputs = []
-    for index, column in enumerate(schedule.values):
-        made = never
-        for statement in stage.body:
-            if statement.target == column.name:
-                made = made | statement.guard
-        if not made.is_never:
-            outputs.append(
-                OutputContext("sg_values", index, names[column.name], macro_condition(made), False)
-            )
-    for result in stage.results:
-        is_shared = result.buffer in schedule.shared_states
-        states = schedule.shared_states if is_shared else schedule.device_states
-        outputs.append(
-            OutputContext(
-                "sg_shared_new" if is_shared else "sg_states",
-                states.index(result.buffer),
-                names[result.name],
-                macro_condition(result.guard),
-                is_shared,
-            )
+_Parts = tuple[tuple[InputContext, ...], tuple[str, ...], tuple[OutputContext, ...]]
+
+
+class _Worker:
+    """Prints what a stage does, for tensors and for their lines alike."""
+
+    def __init__(self, schedule: Schedule, printer: CPrinter, file: str) -> None:
+        self._schedule = schedule
+        self._printer = printer
+        self._file = file
+        ranks = (Rank.SCALAR, *LINE_RANKS)
+        self._totals = {
+            (r.name, r.guard.table): (column, r)
+            for rank in ranks
+            for column, r in enumerate(schedule.totals(rank))
+        }
+
+    def work(self, body: Sequence[Assign], results: Sequence[Result], rank: Rank) -> _Parts:
+        """Inputs, lines and outputs of work for ``rank``."""
+        statement_of = {id(s.value): s for s in body}
+
+        def text(e: Expression) -> str:
+            if isinstance(e, Reduce):
+                statement = statement_of[id(e)]
+                column, reduction = self._totals[statement.target, statement.guard.table]
+                return finished(reduction, column)
+            return self._printer.text(e)
+
+        lines = body_lines(body, self._printer, STAGE_INDENT, self._file, text)
+        return self._inputs(body, results, rank), tuple(lines), self._outputs(body, results, rank)
+
+    def _inputs(
+        self, body: Sequence[Assign], results: Sequence[Result], rank: Rank
+    ) -> tuple[InputContext, ...]:
+        schedule = self._schedule
+        own = {statement.target for statement in body}
+        never = Guard.never(schedule.options)
+        read: dict[str, Guard] = {}
+        for statement in body:
+            for name in () if isinstance(statement.value, Reduce) else names_in(statement.value):
+                read[name] = read.get(name, never) | statement.guard
+        for result in results:
+            read[result.name] = read.get(result.name, never) | result.guard
+        tables = [
+            ("sg_wide", [c.name for c in schedule.wide]),
+            ("sg_values", [c.name for c in schedule.values]),
+            ("sg_states", list(schedule.device_states)),
+            ("sg_shared", list(schedule.shared_states)),
+        ]
+        for other, word in _LINES.items():
+            if other in schedule.line_values and (rank is other or other is Rank.MATRICES):
+                tables.append((f"sg_{word}_values", [c.name for c in schedule.line_values[other]]))
+            if other in schedule.line_states and rank is other:
+                tables.append((f"sg_{word}_states", list(schedule.line_states[other])))
+        return tuple(
+            InputContext(self._printer.names[name], table, index, macro_condition(read[name]))
+            for table, columns in tables
+            for index, name in enumerate(columns)
+            if name in read and name not in own
         )
-    body = body_lines(stage.body, printer, STAGE_INDENT, file, text)
-    return StageContext(
-        stage.number,
-        macro_condition(stage.activity(schedule.options)),
-        inputs,
-        tuple(body),
-        tuple(outputs),
-    )
+
+    def _outputs(
+        self, body: Sequence[Assign], results: Sequence[Result], rank: Rank
+    ) -> tuple[OutputContext, ...]:
+        schedule, names = self._schedule, self._printer.names
+        word = f"{_LINES[rank]}_" if rank.is_line else ""
+        values = schedule.line_values[rank] if rank.is_line else schedule.values
+        outputs = []
+        for index, column in enumerate(values):
+            made = Guard.never(schedule.options)
+            for statement in body:
+                if statement.target == column.name:
+                    made = made | statement.guard
+            if not made.is_never:
+                guard = macro_condition(made)
+                outputs.append(
+                    OutputContext(f"sg_{word}values", index, names[column.name], guard, leader=False)
+                )
+        for result in results:
+            is_shared = result.buffer in schedule.shared_states
+            states = schedule.line_states[rank] if rank.is_line else schedule.device_states
+            states = schedule.shared_states if is_shared else states
+            outputs.append(
+                OutputContext(
+                    "sg_shared_new" if is_shared else f"sg_{word}states",
+                    states.index(result.buffer),
+                    names[result.name],
+                    macro_condition(result.guard),
+                    is_shared,
+                )
+            )
+        return tuple(outputs)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from solvergen.emit.body import macro_condition
-from solvergen.ir.reductions import REDUCTIONS
+from solvergen.ir.reductions import EXTENTS, REDUCTIONS
 from solvergen.ir.schedule import Reduction
+from solvergen.ir.types import Rank
 
 _TERMS = {
     "sum": "(double){0}",
@@ -17,6 +18,20 @@ _TERMS = {
     "norm1": "sg_abs64((double){0})",
     "max_abs": "sg_abs64((double){0})",
     "count_nonzero": "(double)({0} != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0)",
+}
+TOTALS = {
+    Rank.SCALAR: "sg_totals",
+    Rank.MATRICES: "sg_matrix_totals",
+    Rank.ROWS: "sg_row_totals",
+    Rank.COLUMNS: "sg_column_totals",
+}
+"""The tables of totals, by what they are of."""
+
+_SIZES = {
+    Rank.SCALAR: "sg_size",
+    Rank.MATRICES: f"(double){EXTENTS['matrix']}",
+    Rank.ROWS: f"(double){EXTENTS['row']}",
+    Rank.COLUMNS: f"(double){EXTENTS['column']}",
 }
 _FINISHED = {"mean": "{total} / {size}", "norm2": "sg_sqrt64({total})"}
 
@@ -59,6 +74,6 @@ def reduction_contexts(
 
 def finished(reduction: Reduction, column: int) -> str:
     """The value of a complete reduction, from its total in ``column`` of all reductions."""
-    total = f"sg_over_all[{column}]" if reduction.over_all else f"sg_totals[{column}]"
-    size = "sg_total_size" if reduction.over_all else "sg_size"
+    total = f"sg_over_all[{column}]" if reduction.over_all else f"{TOTALS[reduction.along]}[{column}]"
+    size = "sg_total_size" if reduction.over_all else _SIZES[reduction.along]
     return _FINISHED.get(reduction.kind, "{total}").format(total=total, size=size)

@@ -13,6 +13,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    Extent,
     GradientAt,
     Logic,
     Name,
@@ -50,6 +51,8 @@ def algebra(expression: Expression, symbols: Mapping[str, Any] | None = None) ->
             return sympy.Rational(*node.value.as_integer_ratio())
         if isinstance(node, Name):
             return known.get(node.name, sympy.Symbol(node.name))
+        if isinstance(node, Extent):
+            return sympy.Symbol(node.of, positive=True)
         a = [visit(operand) for operand in node.operands]
         if isinstance(node, (Round, Stored)):
             return a[0]
@@ -64,7 +67,8 @@ def algebra(expression: Expression, symbols: Mapping[str, Any] | None = None) ->
         if isinstance(node, Reduce):
             # A number of which nothing but its sign is known.
             kind = sympy.Function(node.kind, real=True, nonnegative=node.kind in _NOT_NEGATIVE or None)
-            return kind(*a, *([sympy.Symbol(ALL)] if node.over_all else []))
+            over = ALL if node.over_all else node.along
+            return kind(*a, *([sympy.Symbol(over)] if over else []))
         if isinstance(node, Call):
             return _ALGEBRA_FUNCTIONS[node.function](*a)
         assert isinstance(node, Binary)

@@ -130,7 +130,10 @@ def _check_exists(
     """State is touched only where its ``when`` holds."""
     symbol = scope.symbols[name]
     missing = guard & ~symbol.guard
-    if symbol.role not in (Role.STATE, Role.SCALAR_STATE, Role.SHARED_STATE) or missing.is_never:
+    if (
+        symbol.role not in (Role.STATE, Role.SCALAR_STATE, Role.SHARED_STATE, Role.LINE_STATE)
+        or missing.is_never
+    ):
         return
     there = symbol.guard.text()
     elsewhere = setting_text(missing, guard) or " only where it does not exist"
@@ -187,7 +190,7 @@ def check_dead(
     live = {
         name: symbol.guard
         for name, symbol in scope.symbols.items()
-        if symbol.role in (Role.PARAM, Role.STATE, Role.SCALAR_STATE, Role.SHARED_STATE)
+        if symbol.role in (Role.PARAM, Role.STATE, Role.SCALAR_STATE, Role.SHARED_STATE, Role.LINE_STATE)
     }
     if writes_grad is not None:
         live["grad"] = writes_grad

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    Extent,
     GradientAt,
     Logic,
     Name,
@@ -22,7 +23,8 @@ from solvergen.ir.nodes import (
     Round,
     Unary,
 )
-from solvergen.ir.types import ELEMENT_BOOL, ELEMENT_REAL, SCALAR_BOOL, SCALAR_INT, SCALAR_REAL, Kind, Type
+from solvergen.ir.reductions import RANKS
+from solvergen.ir.types import ELEMENT_REAL, SCALAR_INT, SCALAR_REAL, Kind, Rank, Type, highest
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Text
@@ -70,6 +72,8 @@ class Typer:
                 self.unknown(node, self.text)
                 return node
             return replace(node, type=self.types[node.name])
+        if isinstance(node, Extent):
+            return replace(node, type=SCALAR_INT)
         operands = tuple(self.visit(operand) for operand in node.operands)
         typed = node.with_operands(operands)
         if isinstance(node, Logic) or (isinstance(node, Unary) and node.op == "not"):
@@ -90,10 +94,10 @@ class Typer:
             return replace(typed, type=operands[0].type)
         if node.op == "**":
             return self._power(node, operands[0], operands[1])
-        if any(_is_element(o) for o in operands):
+        if _rank(operands) is Rank.ELEMENT:
             return replace(typed.with_operands(tuple(rounded(o) for o in operands)), type=ELEMENT_REAL)
-        whole = node.op != "/" and all(o.type == SCALAR_INT for o in operands)
-        return replace(typed, type=SCALAR_INT if whole else SCALAR_REAL)
+        whole = node.op != "/" and all(_is_whole(o) for o in operands)
+        return replace(typed, type=Type(Kind.INT if whole else Kind.REAL, _rank(operands)))
 
     def number(self, operand: Expression, user: str) -> bool:
         """Whether ``operand`` is a number, as ``user`` needs; a condition is reported."""
@@ -124,7 +128,7 @@ class Typer:
         sound = [self.condition(operand, f"`{op}`") for operand in operands]
         if not all(sound):
             return typed
-        return replace(typed, type=ELEMENT_BOOL if any(_is_element(o) for o in operands) else SCALAR_BOOL)
+        return replace(typed, type=Type(Kind.BOOL, _rank(operands)))
 
     def _compare(self, typed: Expression, operands: tuple[Expression, ...]) -> Expression:
         if any(o.type is None for o in operands):
@@ -137,9 +141,10 @@ class Typer:
                 "`a and b`, `a or b`, `not a`; equal is (a and b) or not (a or b)",
             )
             return typed
-        if any(_is_element(o) for o in operands):
-            return replace(typed.with_operands(tuple(rounded(o) for o in operands)), type=ELEMENT_BOOL)
-        return replace(typed, type=SCALAR_BOOL)
+        rank = _rank(operands)
+        if rank is Rank.ELEMENT:
+            typed = typed.with_operands(tuple(rounded(o) for o in operands))
+        return replace(typed, type=Type(Kind.BOOL, rank))
 
     def _call(self, node: Call, operands: tuple[Expression, ...]) -> Expression:
         typed = node.with_operands(operands)
@@ -150,13 +155,14 @@ class Typer:
         ]
         if not all(sound):
             return typed
-        if any(_is_element(o) for o in operands):
+        rank = _rank(operands)
+        if rank is Rank.ELEMENT:
             return replace(typed.with_operands(tuple(rounded(o) for o in operands)), type=ELEMENT_REAL)
         numbers = [o for parameter, o in zip(parameters, operands, strict=True) if parameter == "r"]
         whole = node.function == "floor" or (
-            node.function in _KEEP_INT and all(o.type == SCALAR_INT for o in numbers)
+            node.function in _KEEP_INT and all(_is_whole(o) for o in numbers)
         )
-        return replace(typed, type=SCALAR_INT if whole else SCALAR_REAL)
+        return replace(typed, type=Type(Kind.INT if whole else Kind.REAL, rank))
 
     def _reduce(self, node: Reduce, operands: tuple[Expression, ...]) -> Expression:
         typed = node.with_operands(operands)
@@ -164,7 +170,7 @@ class Typer:
         if not all(sound):
             return typed
         for operand in operands:
-            if not _is_element(operand):
+            if operand.type is not None and operand.type.rank is Rank.SCALAR:
                 self._report(
                     "SG083",
                     f"{node.kind} reduces the elements of a tensor, but this is one number",
@@ -172,7 +178,19 @@ class Typer:
                     "it wants a value for each element: param, grad, array state or what is made of them",
                 )
                 return typed
-        return replace(typed, type=SCALAR_REAL)
+        if any(_is_element(operand) for operand in operands):
+            typed = typed.with_operands(tuple(rounded(operand) for operand in operands))
+        else:
+            ranks = {operand.type.rank for operand in operands if operand.type is not None}
+            problem = _problem_with_lines(node, ranks)
+            if problem is not None:
+                self._report("SG094", problem[0], node, problem[1])
+                return typed
+        if not node.along:
+            return replace(typed, type=SCALAR_REAL)
+        rank = RANKS[node.along]
+        changed = replace(node, args=typed.operands, along=rank.value)
+        return replace(changed, type=Type(Kind.REAL, rank))
 
     def _power(self, node: Binary, base: Expression, exponent: Expression) -> Expression:
         value = constant(node.right)
@@ -183,16 +201,16 @@ class Typer:
                 )
                 return node
             exponent = Number(value, integral=True, type=SCALAR_INT, location=exponent.location)
-        element = _is_element(base)
-        whole = exponent.type == SCALAR_INT
-        if whole and (not element or (value is not None and abs(value) <= MAX_UNROLLED)):
-            kind = SCALAR_INT if base.type == SCALAR_INT and value is not None and value >= 0 else SCALAR_REAL
-            type = ELEMENT_REAL if element else kind
+        rank = _rank((base, exponent))
+        unrolled = value is not None and abs(value) <= MAX_UNROLLED
+        if exponent.type == SCALAR_INT and (rank is Rank.SCALAR or unrolled):
+            whole = _is_whole(base) and value is not None and value >= 0
+            type = Type(Kind.INT if whole and rank is not Rank.ELEMENT else Kind.REAL, rank)
             return Call("ipow", (base, exponent), type=type, location=node.location)
-        if element or _is_element(exponent):
+        if rank is Rank.ELEMENT:
             args = (rounded(base), rounded(exponent))
             return Call("pow", args, type=ELEMENT_REAL, location=node.location)
-        return Call("pow", (base, exponent), type=SCALAR_REAL, location=node.location)
+        return Call("pow", (base, exponent), type=Type(Kind.REAL, rank), location=node.location)
 
     def _report(self, code: str, message: str, node: Expression, hint: str | None) -> None:
         assert node.location is not None
@@ -203,14 +221,38 @@ def _is_element(expression: Expression) -> bool:
     return expression.type is not None and expression.type.is_element
 
 
+def _is_whole(expression: Expression) -> bool:
+    return expression.type is not None and expression.type.kind is Kind.INT
+
+
+def _rank(operands: Iterable[Expression]) -> Rank:
+    return highest(operand.type.rank for operand in operands if operand.type is not None)
+
+
+def _problem_with_lines(node: Reduce, ranks: set[Rank]) -> tuple[str, str | None] | None:
+    """What is wrong with a reduction of values of lines, and what to do; None if nothing is."""
+    if len(ranks) > 1:
+        return f"{node.kind} of different kinds of lines", "both have a value for each row, say"
+    (rank,) = ranks
+    if node.over_all:
+        hint = "first reduce them to one number a tensor, or reduce elements"
+        return f"a reduction of {rank.value} over all tensors", hint
+    if not node.along or (node.along == "matrices" and rank is not Rank.MATRICES):
+        return None
+    return (
+        f"this has a value for each of the {rank.value}, which can't be reduced to {node.along}",
+        "values of lines are reduced to one number: sum(x), or to one a matrix: sum(x, matrices)",
+    )
+
+
 def join(a: Type | None, b: Type | None) -> Type | None:
     """The type of a name that is assigned an ``a`` here and a ``b`` there; None if that can't be."""
     if a is None or b is None:
         return a or b
     if a.is_bool != b.is_bool:
         return None
+    rank = highest((a.rank, b.rank))
     if a.is_bool:
-        return ELEMENT_BOOL if a.is_element or b.is_element else SCALAR_BOOL
-    if a.is_element or b.is_element:
-        return ELEMENT_REAL
-    return SCALAR_INT if a.kind is Kind.INT and b.kind is Kind.INT else SCALAR_REAL
+        return Type(Kind.BOOL, rank)
+    whole = a.kind is Kind.INT and b.kind is Kind.INT and rank is not Rank.ELEMENT
+    return Type(Kind.INT if whole else Kind.REAL, rank)

@@ -10,6 +10,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    Extent,
     GradientAt,
     Logic,
     Name,
@@ -142,6 +143,8 @@ class _Printer:
             return self.call(node)
         if isinstance(node, Reduce):
             return self.reduction(node), _ATOM
+        if isinstance(node, Extent):
+            return r"\operatorname{ndim}\left(\theta\right)", _ATOM
         if isinstance(node, GradientAt):
             return rf"\nabla f\left({self.text(node.at)[0]}\right)", _ATOM
         assert isinstance(node, (Round, Stored))
@@ -202,13 +205,14 @@ class _Printer:
         return rf"{function}\left({', '.join(texts)}\right)", _ATOM
 
     def reduction(self, node: Reduce) -> str:
-        """A norm, a product or a sum; with what it ranges over, if that is all tensors."""
+        """A norm, a product or a sum; with what it ranges over, if that isn't the tensor."""
         texts = [self.text(arg)[0] for arg in node.args]
-        everywhere = r"\text{all}"
+        over = "all" if node.over_all else node.along
+        everywhere = rf"\text{{{over}}}"
         if node.kind in _NORMS:
-            index = ", ".join([_NORMS[node.kind], *([everywhere] if node.over_all else [])])
+            index = ", ".join([_NORMS[node.kind], *([everywhere] if over else [])])
             return rf"\left\lVert {texts[0]} \right\rVert_{{{index}}}"
-        below = f"_{{{everywhere}}}" if node.over_all else ""
+        below = f"_{{{everywhere}}}" if over else ""
         if node.kind == "dot":
             return rf"\left\langle {texts[0]}, {texts[1]} \right\rangle{below}"
         name = r"\operatorname{count\,nonzero}" if node.kind == "count_nonzero" else _OPERATORS[node.kind]

@@ -24,6 +24,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    Extent,
     GradientAt,
     Logic,
     Name,
@@ -31,7 +32,7 @@ from solvergen.ir.nodes import (
     Reduce,
     Unary,
 )
-from solvergen.ir.reductions import ALL, REDUCTIONS
+from solvergen.ir.reductions import ALL, LINES, NDIM, REDUCTIONS
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Text
@@ -252,6 +253,13 @@ class _Visitor:
                     "`all` says what a reduction ranges over",
                     "it comes last in a reduction: norm2(grad, all)",
                 )
+            if node.id in LINES:
+                return self.refuse(
+                    node,
+                    "SG056",
+                    f"`{node.id}` says along what a reduction goes",
+                    f"it comes last in a reduction: mean(grad**2, {node.id})",
+                )
             if node.id == GRADIENT:
                 return self.refuse(
                     node,
@@ -259,7 +267,7 @@ class _Visitor:
                     "`gradient` is a statement and has no value of its own",
                     "write `- gradient` as an item of the update; from there on `grad` is the new gradient",
                 )
-            if node.id in FUNCTIONS or node.id in REDUCTIONS:
+            if node.id in FUNCTIONS or node.id in REDUCTIONS or node.id == NDIM:
                 return self.refuse(
                     node,
                     "SG056",
@@ -328,6 +336,8 @@ class _Visitor:
         name = node.func.id
         if name in REDUCTIONS:
             return self.reduction(node, name, location)
+        if name == NDIM:
+            return self.ndim(node, location)
         args = tuple(self.visit(arg) for arg in node.args)
         if name == GRADIENT:
             return self.refuse(
@@ -349,10 +359,11 @@ class _Visitor:
         return Call(name, args, location=location)
 
     def reduction(self, node: ast.Call, name: str, location: Location) -> Expression:
-        """A reduction, with ``all`` or without."""
+        """A reduction, with ``all``, lines, or nothing behind its values."""
         given = list(node.args)
-        over_all = bool(given) and isinstance(given[-1], ast.Name) and given[-1].id == ALL
-        args = tuple(self.visit(arg) for arg in (given[:-1] if over_all else given))
+        last = given[-1].id if given and isinstance(given[-1], ast.Name) else ""
+        over_all, along = last == ALL, last if last in LINES else ""
+        args = tuple(self.visit(arg) for arg in (given[:-1] if over_all or along else given))
         if node.keywords:
             return self.refuse(node, "SG055", "arguments go by position, not by name")
         arity = REDUCTIONS[name].arity
@@ -361,4 +372,13 @@ class _Visitor:
             takes = "1 value" if arity == 1 else f"{arity} values"
             hint = f"write {name}({values}), or {name}({values}, all) over all tensors"
             return self.refuse(node, "SG055", f"{name} takes {takes}, not {len(args)}", hint)
-        return Reduce(name, args, over_all, location=location)
+        return Reduce(name, args, over_all, along, location=location)
+
+    def ndim(self, node: ast.Call, location: Location) -> Expression:
+        """``ndim(param)``, of nothing else."""
+        given = node.args
+        is_param = len(given) == 1 and isinstance(given[0], ast.Name) and given[0].id == "param"
+        if node.keywords or not is_param:
+            hint = "write ndim(param): gradient and state have as many axes"
+            return self.refuse(node, "SG055", "ndim takes the parameter alone", hint)
+        return Extent(NDIM, location=location)

@@ -70,7 +70,7 @@ def _read(text: Text, spec: Spec, findings: Findings, what: str) -> Expression |
         if node.name in scope.symbols:
             message = f"{what} can't read {node.name}, which is {DESCRIPTIONS[scope.role(node.name)]}"
             hint = "it is made of param and hyperparameters"
-            findings.at("SG093", message, node.location, text=text, hint=hint)
+            findings.at("SG096", message, node.location, text=text, hint=hint)
         else:
             hint = instead_of_name(node.name, types) or "declare it under hyperparameters"
             findings.at("SG060", f"unknown name '{node.name}'", node.location, text=text, hint=hint)
@@ -79,7 +79,7 @@ def _read(text: Text, spec: Spec, findings: Findings, what: str) -> Expression |
         if isinstance(node, Reduce):
             assert node.location is not None
             message = f"{what} is of each element by itself; {node.kind} is of all of a tensor's"
-            findings.at("SG093", message, node.location, text=text, hint="put it into the update")
+            findings.at("SG096", message, node.location, text=text, hint="put it into the update")
             return None
     typer = Typer(text, types, findings, unknown)
     typed = typer.visit(expression)
@@ -105,11 +105,11 @@ def _derivative(penalty: Expression, spec: Spec, findings: Findings) -> str | No
     except (NotExpressible, RecursionError) as reason:
         message = f"this penalty has no derivative that the language could express: {reason}"
         hint = "add the derivative to grad in the update, as an equation"
-        findings.at("SG094", message, text.location, text=text, hint=hint)
+        findings.at("SG097", message, text.location, text=text, hint=hint)
         return None
     if found == 0:
         message = "this penalty doesn't change with param: its derivative is 0"
-        findings.at("SG094", message, text.location, text=text, hint="leave it out")
+        findings.at("SG097", message, text.location, text=text, hint="leave it out")
         return None
     return written if not _is_sum(found) else f"({written})"
 

@@ -24,10 +24,11 @@ from solvergen.frontend.penalties import with_penalty
 from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
 from solvergen.frontend.suggestions import instead_of_name, nearest
 from solvergen.frontend.transforms import transformed
+from solvergen.frontend.views import view_of
 from solvergen.ir.guards import Guard, guard_of
 from solvergen.ir.nodes import Expression, GradientAt, Name, names_in
 from solvergen.ir.program import Assign, Level, Program, Role, Symbol
-from solvergen.ir.types import Type
+from solvergen.ir.types import Type, holds
 from solvergen.spec.model import COPY_OF_PARAM, Text
 from solvergen.spec.names import problem_with_name
 
@@ -130,13 +131,14 @@ class _Analyser:
         declarations = self._read_declarations(scope)
         temporaries = self._types_of_temporaries(scope)
         values = self._type_statements(scope, temporaries)
+        view = view_of(self.spec, self.lines, self.findings)
         self._check(scope, declarations)
         if self.findings.has_errors:
             return Analysis(None, None, self.findings.all(), self.spec)
         allowed = checks.allowed_settings(
             self.options, [(that, when) for _, that, when in declarations.constraints]
         )
-        parsed = replace(self._program(scope), allowed=allowed)
+        parsed = replace(self._program(scope), allowed=allowed, view=view)
         statements = tuple(replace(s, value=v) for s, v in zip(parsed.statements, values, strict=True))
         symbols = tuple(replace(s, type=s.type or temporaries[s.name]) for s in parsed.symbols)
         typed = replace(parsed, level=Level.TYPED, symbols=symbols, statements=statements)
@@ -303,10 +305,17 @@ class _Analyser:
                     text=line.text,
                     hint="where(condition, 1, 0) makes a number of it",
                 )
-        elif role in _NUMBERS and value.type.is_element and not self.partial:
+        elif (
+            (role in _NUMBERS or role is Role.LINE_STATE)
+            and type is not None
+            and not holds(type.rank, value.type.rank)
+            and not self.partial
+        ):
+            has = _NUMBERS.get(role) or f"one number for each of the {type.rank.value}"
+            of = "each element" if value.type.is_element else f"each of the {value.type.rank.value}"
             self.findings.at(
                 "SG085",
-                f"{target} is {_NUMBERS[role]}, but this has a value for each element",
+                f"{target} is {has}, but this has a value for {of}",
                 value.location,
                 text=line.text,
                 hint="give the state the parameter's shape, or reduce the elements: sum(...), norm2(...)",

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 from solvergen.errors import Location
 from solvergen.ir.guards import Guard
 from solvergen.ir.program import Role, Symbol
-from solvergen.ir.types import ELEMENT_REAL, SCALAR_BOOL, SCALAR_INT, SCALAR_REAL, Type
+from solvergen.ir.reductions import RANKS
+from solvergen.ir.types import ELEMENT_REAL, SCALAR_BOOL, SCALAR_INT, SCALAR_REAL, Kind, Type
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Spec
 
-ASSIGNABLE = (Role.PARAM, Role.STATE, Role.SCALAR_STATE, Role.SHARED_STATE, Role.TEMPORARY)
+ASSIGNABLE = (
+    Role.PARAM,
+    Role.STATE,
+    Role.SCALAR_STATE,
+    Role.SHARED_STATE,
+    Role.LINE_STATE,
+    Role.TEMPORARY,
+)
 """What may stand left of the ``=``."""
 
 DESCRIPTIONS = {
@@ -25,6 +33,7 @@ DESCRIPTIONS = {
     Role.STATE: "state",
     Role.SCALAR_STATE: "scalar state",
     Role.SHARED_STATE: "shared state",
+    Role.LINE_STATE: "state of lines",
     Role.TEMPORARY: "a temporary",
 }
 
@@ -62,6 +71,8 @@ def scope_of(spec: Spec, guards: dict[str, Guard]) -> Scope:
             declare(state.name, Role.SCALAR_STATE, SCALAR_REAL, state.location)
         elif state.is_shared:
             declare(state.name, Role.SHARED_STATE, SCALAR_REAL, state.location)
+        elif state.is_of_lines:
+            declare(state.name, Role.LINE_STATE, Type(Kind.REAL, RANKS[state.shape]), state.location)
         else:
             declare(state.name, Role.STATE, ELEMENT_REAL, state.location)
     for h in spec.hyperparameters:

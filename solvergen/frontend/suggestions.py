@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from solvergen.ir.functions import FUNCTIONS
-from solvergen.ir.reductions import REDUCTIONS
+from solvergen.ir.reductions import NDIM, REDUCTIONS
 
 _FUNCTIONS_ELSEWHERE = {
     "pow": "powers are written a**b",
@@ -96,7 +96,7 @@ def instead_of_function(name: str) -> str:
     """A hint for a call of an unknown function."""
     if name in _FUNCTIONS_ELSEWHERE:
         return _FUNCTIONS_ELSEWHERE[name]
-    near = nearest(name, (*FUNCTIONS, *REDUCTIONS))
+    near = nearest(name, (*FUNCTIONS, *REDUCTIONS, NDIM))
     if near is not None:
         return f"did you mean '{near}'?"
     return f"the functions are {', '.join((*FUNCTIONS, *REDUCTIONS))}; a product is written {name}*(...)"

@@ -28,6 +28,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    Extent,
     GradientAt,
     Logic,
     Name,
@@ -38,7 +39,7 @@ from solvergen.ir.nodes import (
     Unary,
 )
 from solvergen.ir.program import Program
-from solvergen.ir.reductions import ALL, REDUCTIONS
+from solvergen.ir.reductions import ALL, LINES, NDIM, REDUCTIONS
 from solvergen.ir.text import expression_text
 from solvergen.spec.model import Text
 from solvergen.spec.names import NAME_PATTERN
@@ -47,7 +48,7 @@ __all__ = ["algebra", "from_sympy", "language_text", "program_sympy", "to_sympy"
 
 _RELATION_TEXTS = {relation: op for op, relation in RELATIONS.items()}
 
-_AS_WRITTEN = ("-", "/", "//", "%", "and", "or", "not", "neg", *FUNCTIONS, *REDUCTIONS)
+_AS_WRITTEN = ("-", "/", "//", "%", "and", "or", "not", "neg", *FUNCTIONS, *REDUCTIONS, NDIM)
 """What SymPy's own classes would reorder or rewrite: held as functions that it knows nothing of."""
 
 _UNKNOWN: dict[str, Any] = {name: sympy.Function(name) for name in _AS_WRITTEN}
@@ -74,7 +75,10 @@ def to_sympy(expression: Expression) -> Any:
     if isinstance(expression, GradientAt):
         raise NotExpressible("an evaluation of the gradient is no expression")
     if isinstance(expression, Reduce):
-        return _UNKNOWN[expression.kind](*operands, *([sympy.Symbol(ALL)] if expression.over_all else []))
+        over = ALL if expression.over_all else expression.along
+        return _UNKNOWN[expression.kind](*operands, *([sympy.Symbol(over)] if over else []))
+    if isinstance(expression, Extent):
+        return _UNKNOWN[NDIM](sympy.Symbol("param"))
     if isinstance(expression, Call):
         if expression.function in ("pow", "ipow"):
             return sympy.Pow(*operands, evaluate=False)
@@ -146,8 +150,11 @@ class _Reader:
 
     def unknown(self, name: str, a: list[Expression]) -> Expression:
         if name in REDUCTIONS:
-            over_all = a[-1] == Name(ALL)
-            return Reduce(name, tuple(a[:-1] if over_all else a), over_all)
+            last = a[-1].name if isinstance(a[-1], Name) else ""
+            along = last if last in LINES else ""
+            return Reduce(name, tuple(a[:-1] if last == ALL or along else a), last == ALL, along)
+        if name == NDIM:
+            return Extent(NDIM)
         if name in ("neg", "not"):
             if name == "neg" and isinstance(a[0], Number):
                 return _negative(a[0])

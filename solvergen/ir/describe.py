@@ -7,6 +7,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    Extent,
     GradientAt,
     Logic,
     Name,
@@ -58,10 +59,13 @@ def _words(e: Expression) -> str | None:
             return _join(_words(e.args[1]), "or", _words(e.args[2]))
         case Call():
             return _join(e.function, *(_words(a) for a in e.args))
+        case Extent():
+            return e.of
         case GradientAt():
             return "gradient"
         case Reduce():
-            return _join(e.kind, *(_words(a) for a in e.args), *(["all"] if e.over_all else []))
+            over = ["all"] if e.over_all else [e.along] if e.along else []
+            return _join(e.kind, *(_words(a) for a in e.args), *over)
         case Binary():
             return _join(_words(e.left), _BINARY.get(e.op, e.op), _words(e.right))
         case Compare():

@@ -13,6 +13,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    Extent,
     GradientAt,
     Logic,
     Name,
@@ -113,7 +114,7 @@ def evaluate(expression: Expression, values: Mapping[str, float]) -> float | Non
         return expression.value
     if isinstance(expression, Name):
         return values.get(expression.name)
-    if isinstance(expression, (Reduce, GradientAt)):
+    if isinstance(expression, (Reduce, GradientAt, Extent)):
         return None
     operands = []
     for operand in expression.operands:

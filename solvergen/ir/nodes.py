@@ -116,14 +116,17 @@ class Call(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Reduce(Expression):
-    """A scalar made of all elements: a reduction by its name; see ``reductions.py`` for the table.
+    """A reduction by its name: a scalar made of all elements; see ``reductions.py`` for the table.
 
-    ``over_all``: of all tensors of the optimizer, not of this one.
+    ``over_all``: of all tensors of the optimizer, not of this one. ``along``: one value for each line of
+    that kind instead, as written; once typed it is "rows", "columns" or "matrices". The arguments may be
+    values of lines themselves.
     """
 
     kind: str
     args: tuple[Expression, ...]
     over_all: bool = False
+    along: str = ""
 
     @property
     def operands(self) -> tuple[Expression, ...]:
@@ -133,6 +136,13 @@ class Reduce(Expression):
     def with_operands(self, operands: tuple[Expression, ...]) -> Expression:
         """The same reduction of other arguments."""
         return replace(self, args=operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent(Expression):
+    """A number that says how large the tensor is, by its name; see ``reductions.py`` for the table."""
+
+    of: str
 
 
 @dataclass(frozen=True, slots=True)

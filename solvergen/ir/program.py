@@ -30,6 +30,7 @@ class Role(Enum):
     STATE = "state"
     SCALAR_STATE = "scalar state"
     SHARED_STATE = "shared state"
+    LINE_STATE = "line state"
     TEMPORARY = "temporary"
 
     @property
@@ -88,6 +89,8 @@ class Program:
     ``allowed``: the settings of the options that the spec's constraints leave (None: all of them). What
     the program says under others is never compiled, so names need not exist there. ``writes_grad``: the
     settings under which what the gradient is at the end goes into its buffer (None: it is only read).
+    ``view``: how tensors are read as matrices ("matrices", "leading" or "trailing"); empty if nothing is
+    made of their lines.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Program:
     results: tuple[Result, ...] = ()
     allowed: Guard | None = None
     writes_grad: Guard | None = None
+    view: str = ""
 
     def symbol(self, name: str) -> Symbol:
         """The symbol of that name; KeyError if there is none."""

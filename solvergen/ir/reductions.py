@@ -8,8 +8,52 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from solvergen.ir.types import Rank
+
 ALL = "all"
 """As a last argument: over all tensors of the optimizer that take part in the step."""
+
+LINES = {
+    "rows": "each row of each matrix",
+    "columns": "each column of each matrix",
+    "matrices": "each matrix: the last two axes",
+    "leading": "each index of the first axis",
+    "trailing": "each index of the last axis",
+}
+"""As a last argument: one value for each of these."""
+
+VIEWS = {
+    "rows": "matrices",
+    "columns": "matrices",
+    "matrices": "matrices",
+    "leading": "leading",
+    "trailing": "trailing",
+}
+"""How tensors are read as matrices where one of these words stands."""
+
+RANKS = {
+    "rows": Rank.ROWS,
+    "columns": Rank.COLUMNS,
+    "matrices": Rank.MATRICES,
+    "leading": Rank.ROWS,
+    "trailing": Rank.COLUMNS,
+}
+"""What the words mean in their view: leading are the rows of one matrix, trailing its columns."""
+
+NDIM = "ndim"
+"""The function ``ndim(param)``: how many axes the tensor has."""
+
+EXTENTS = {
+    NDIM: "sg_geometry[6]",
+    "row": "sg_geometry[2]",
+    "column": "sg_geometry[1]",
+    "matrix": "(sg_geometry[1] * sg_geometry[2])",
+    "rows": "(sg_geometry[0] * sg_geometry[1])",
+    "columns": "(sg_geometry[0] * sg_geometry[2])",
+    "matrices": "sg_geometry[0]",
+}
+"""How large a tensor is, and where kernels have it: its axes; the elements of a row, a column, a matrix; how
+many rows, columns and matrices there are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@ stages of scalar work between them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Name
 from solvergen.ir.program import Assign, Result
+from solvergen.ir.types import Rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +30,27 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Terms that a pass forms of its elements ``args``; the scalar ``name`` is known after it."""
+    """Terms that a pass forms of its elements ``args``; the scalar ``name`` is known after it.
+
+    ``along``: it is a value for each line of that rank. ``source``: the rank of the arguments, where they are
+    values of lines, not elements.
+    """
 
     name: str
     kind: str
     args: tuple[Name, ...]
     over_all: bool
     guard: Guard
+    along: Rank = Rank.SCALAR
+    source: Rank = Rank.ELEMENT
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
     """One sweep over memory: each load once, then the body, then each store once.
 
-    ``reason`` says why a new sweep had to begin here. ``reductions`` are formed of what the body defines.
+    ``reason`` says why a new sweep had to begin here. ``reductions`` are formed of what the body defines, and
+    after all of them ``of_lines``, of what stages have computed for lines.
     """
 
     loads: tuple[Load, ...]
@@ -50,10 +58,34 @@ class Pass:
     stores: tuple[Result, ...]
     reason: str
     reductions: tuple[Reduction, ...] = ()
+    of_lines: tuple[Reduction, ...] = ()
+
+    @property
+    def walk(self) -> str:
+        """How it goes through a tensor: "flat", by "tiles" for lines of elements, or not at all ("none")."""
+        if any(r.along.is_line for r in self.reductions):
+            return "tiles"
+        return "flat" if self.stores or self.reductions or not self.of_lines else "none"
 
     def activity(self, options: tuple[str, ...]) -> Guard:
         """The settings of ``options`` under which it has anything to do."""
-        return _union(options, [s.guard for s in self.stores] + [r.guard for r in self.reductions])
+        return _union(
+            options, [s.guard for s in self.stores] + [r.guard for r in (*self.reductions, *self.of_lines)]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LineStage:
+    """Work in float64 on the device for each line of ``rank``, of which it may read totals and states; and
+    what the tensor has, and the matrix that the line is of."""
+
+    rank: Rank
+    body: tuple[Assign, ...]
+    results: tuple[Result, ...] = ()
+
+    def activity(self, options: tuple[str, ...]) -> Guard:
+        """The settings of ``options`` under which it has anything to do."""
+        return _union(options, [s.guard for s in self.body] + [r.guard for r in self.results])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +95,21 @@ class Stage:
 
     ``body`` may read columns of the wide table, columns of ``Schedule.values`` that earlier stages have
     computed, reductions of earlier passes, and states of the device as they were before the update.
-    ``results`` are written to such states.
+    ``results`` are written to such states. After it comes the work for ``lines``, matrices first.
     """
 
     number: int
     body: tuple[Assign, ...]
     results: tuple[Result, ...] = ()
+    lines: tuple[LineStage, ...] = ()
 
     def activity(self, options: tuple[str, ...]) -> Guard:
-        """The settings of ``options`` under which it has anything to do."""
+        """The settings of ``options`` under which there is anything to do for the tensor itself."""
         return _union(options, [s.guard for s in self.body] + [r.guard for r in self.results])
+
+    def any_activity(self, options: tuple[str, ...]) -> Guard:
+        """The settings of ``options`` under which there is anything to do for the tensor or its lines."""
+        return _union(options, [self.activity(options), *(one.activity(options) for one in self.lines)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +129,9 @@ class Schedule:
     ``evaluations``: numbers of the passes before which the gradient is evaluated anew (after the stage of
     that number). ``carried`` are scratch buffers, last among ``buffers``: the parameter as it was, and
     what passes after an evaluation read of those before it.
+
+    ``view``: how tensors are read as matrices, if anything is made of lines. ``line_values`` and
+    ``line_states`` are then what ``values`` and ``device_states`` are, for each rank of lines.
     """
 
     name: str
@@ -110,11 +150,19 @@ class Schedule:
     shared_states: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()
     evaluations: tuple[int, ...] = ()
+    view: str = ""
+    line_values: Mapping[Rank, tuple[Column, ...]] = field(default_factory=dict)
+    line_states: Mapping[Rank, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def reductions(self) -> tuple[Reduction, ...]:
-        """Those of all passes, in order: the columns of the table of totals."""
-        return tuple(r for sweep in self.passes for r in sweep.reductions)
+        """Those of all passes to tensors: the columns of the table of totals. Those of lines come last."""
+        return self.totals(Rank.SCALAR)
+
+    def totals(self, rank: Rank) -> tuple[Reduction, ...]:
+        """Reductions to ``rank``: the columns of its table of totals."""
+        of_elements = [r for sweep in self.passes for r in sweep.reductions if r.along is rank]
+        return (*of_elements, *(r for sweep in self.passes for r in sweep.of_lines if r.along is rank))
 
     @property
     def yields(self) -> bool:
@@ -124,10 +172,10 @@ class Schedule:
     @property
     def is_staged(self) -> bool:
         """Is there more to it than one sweep over memory?"""
-        return bool(self.stages) or len(self.passes) > 1 or bool(self.reductions)
+        return bool(self.stages) or len(self.passes) > 1 or bool(self.reductions) or bool(self.view)
 
 
-def _union(options: tuple[str, ...], guards: Sequence[Guard]) -> Guard:
+def _union(options: tuple[str, ...], guards: Iterable[Guard]) -> Guard:
     result = Guard.never(options)
     for guard in guards:
         result = result | guard

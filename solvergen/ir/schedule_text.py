@@ -6,13 +6,18 @@ from collections.abc import Iterable
 
 from solvergen.ir.guards import Guard
 from solvergen.ir.program import Assign, Result
-from solvergen.ir.schedule import Schedule
+from solvergen.ir.schedule import Reduction, Schedule
 from solvergen.ir.text import expression_text
 
 
 def schedule_text(schedule: Schedule) -> str:
     """``schedule`` for people, the same text whenever it is the same. Ends with a newline."""
-    lines = [f"{schedule.name}, scheduled", "", "host, in float64, once for each set of scalar values"]
+    lines = [
+        f"{schedule.name}, scheduled",
+        "",
+        *([f"tensors are read as {schedule.view}", ""] if schedule.view else []),
+        "host, in float64, once for each set of scalar values",
+    ]
     lines += _statements(schedule.host)
     lines += [f"  keep {_result(result)}" for result in schedule.scalar_results]
     lines += ["", "table of scalars, each rounded once"]
@@ -22,15 +27,22 @@ def schedule_text(schedule: Schedule) -> str:
         lines += [f"  {i}: {c.name}{_when(c.guard)}" for i, c in enumerate(schedule.wide)] or ["  empty"]
         lines += ["", "values that stages hand on, for each tensor; passes round each once"]
         lines += [f"  {i}: {c.name}{_when(c.guard)}" for i, c in enumerate(schedule.values)] or ["  empty"]
+    for rank, columns in schedule.line_values.items() if schedule.view else ():
+        lines += ["", f"values of {rank.value} that stages hand on; passes round each once"]
+        lines += [f"  {i}: {c.name}{_when(c.guard)}" for i, c in enumerate(columns)] or ["  empty"]
     stages = {stage.number: stage for stage in schedule.stages}
     for number in range(len(schedule.passes) + 1):
         if number in stages:
-            lines += [
-                "",
-                f"stage {number}, {_place(number, len(schedule.passes))}, in float64 for each tensor",
-            ]
-            lines += _statements(stages[number].body)
-            lines += [f"  keep  {_result(result)}" for result in stages[number].results]
+            stage = stages[number]
+            place = f"stage {number}, {_place(number, len(schedule.passes))}"
+            if stage.body or stage.results:
+                lines += ["", f"{place}, in float64 for each tensor"]
+                lines += _statements(stage.body)
+                lines += [f"  keep  {_result(result)}" for result in stage.results]
+            for own in stage.lines:
+                lines += ["", f"{place}, in float64 for all {own.rank.value}"]
+                lines += _statements(own.body)
+                lines += [f"  keep  {_result(result)}" for result in own.results]
         if number in schedule.evaluations:
             lines += ["", f"the gradient is evaluated anew, before pass {number + 1}"]
         if number < len(schedule.passes):
@@ -52,14 +64,24 @@ def _when(guard: Guard) -> str:
 
 def _pass_lines(schedule: Schedule, number: int) -> list[str]:
     sweep = schedule.passes[number]
-    lines = ["", f"pass {number + 1} of {len(schedule.passes)} ({sweep.reason})"]
+    walk = f", {_WALKS[sweep.walk]}" if schedule.view else ""
+    lines = ["", f"pass {number + 1} of {len(schedule.passes)}{walk} ({sweep.reason})"]
     lines += [f"  load  {load.buffer}{_when(load.guard)}" for load in sweep.loads]
     lines += _statements(sweep.body)
     lines += [f"  store {_result(store)}" for store in sweep.stores]
     for r in sweep.reductions:
-        args = ", ".join([*(arg.name for arg in r.args), *(["all"] if r.over_all else [])])
-        lines.append(f"  reduce {r.name} = {r.kind}({args}){_when(r.guard)}")
+        lines.append(f"  reduce {_reduction(r)}")
+    lines += [f"  then reduce {_reduction(r)}, of {r.source.value}" for r in sweep.of_lines]
     return lines
+
+
+_WALKS = {"flat": "by chunks", "tiles": "by tiles", "none": "of no elements"}
+
+
+def _reduction(r: Reduction) -> str:
+    over = ["all"] if r.over_all else [r.along.value] if r.along.is_line else []
+    args = ", ".join([*(arg.name for arg in r.args), *over])
+    return f"{r.name} = {r.kind}({args}){_when(r.guard)}"
 
 
 def _place(number: int, passes: int) -> str:

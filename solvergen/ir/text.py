@@ -15,6 +15,7 @@ from solvergen.ir.nodes import (
     Call,
     Compare,
     Expression,
+    Extent,
     GradientAt,
     Logic,
     Name,
@@ -25,7 +26,7 @@ from solvergen.ir.nodes import (
     Unary,
 )
 from solvergen.ir.program import Assign, Program, Symbol
-from solvergen.ir.reductions import ALL
+from solvergen.ir.reductions import ALL, NDIM
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(1, 10)
 
@@ -78,7 +79,10 @@ def _text(node: Expression) -> tuple[str, int]:
         return f"{node.function}({', '.join(expression_text(arg) for arg in node.args)})", _ATOM
     if isinstance(node, Reduce):
         args = [expression_text(arg) for arg in node.args]
-        return f"{node.kind}({', '.join([*args, ALL] if node.over_all else args)})", _ATOM
+        over = [ALL] if node.over_all else [node.along] if node.along else []
+        return f"{node.kind}({', '.join([*args, *over])})", _ATOM
+    if isinstance(node, Extent):
+        return f"{NDIM}(param)" if node.of == NDIM else f"{node.of}_size()", _ATOM
     if isinstance(node, GradientAt):
         return f"{GRADIENT}({expression_text(node.at)})", _ATOM
     if isinstance(node, Round):
@@ -102,7 +106,9 @@ def _at_least(node: Expression, binding: int) -> str:
 
 def program_text(program: Program) -> str:
     """``program`` for people, the same text whenever the program is the same. Ends with a newline."""
-    lines = [f"{program.name}, {program.level.value}", "", "symbols"]
+    lines = [f"{program.name}, {program.level.value}", ""]
+    lines += [f"tensors are read as {program.view}", ""] if program.view else []
+    lines.append("symbols")
     width = max((len(s.name) for s in program.symbols), default=0)
     lines += [f"  {_symbol_text(symbol, width)}".rstrip() for symbol in program.symbols]
     lines += ["", "update"]

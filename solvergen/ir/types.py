@@ -1,7 +1,8 @@
-"""Types of expressions: what kind of value, and whether there is one a tensor or one an element."""
+"""Types of expressions: what kind of value, and one of what: a tensor, a line of it, an element."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,10 +16,42 @@ class Kind(Enum):
 
 
 class Rank(Enum):
-    """SCALAR values are float64, one for a tensor's step; ELEMENT values have the compute type."""
+    """SCALAR values are float64, one for a tensor's step; ELEMENT values have the compute type.
+
+    Between them are values of lines, float64 too: one for each matrix, row or column of a tensor.
+    """
 
     SCALAR = "scalar"
+    MATRICES = "matrices"
+    ROWS = "rows"
+    COLUMNS = "columns"
     ELEMENT = "element"
+
+    @property
+    def is_line(self) -> bool:
+        """Is there one for each matrix, row or column?"""
+        return self in LINE_RANKS
+
+
+LINE_RANKS = (Rank.MATRICES, Rank.ROWS, Rank.COLUMNS)
+"""In the order in which a stage computes what belongs to them."""
+
+_HEIGHT = {Rank.SCALAR: 0, Rank.MATRICES: 1, Rank.ROWS: 2, Rank.COLUMNS: 2, Rank.ELEMENT: 3}
+
+
+def highest(ranks: Iterable[Rank]) -> Rank:
+    """The rank of what is made of values of these: an element of rows and columns."""
+    result = Rank.SCALAR
+    for rank in ranks:
+        if {result, rank} == {Rank.ROWS, Rank.COLUMNS}:
+            return Rank.ELEMENT
+        result = max(result, rank, key=_HEIGHT.__getitem__)
+    return result
+
+
+def holds(rank: Rank, other: Rank) -> bool:
+    """Can what has ``rank`` be given a value of rank ``other``?"""
+    return highest((rank, other)) is rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +65,11 @@ class Type:
     def is_element(self) -> bool:
         """Is there one for each element?"""
         return self.rank is Rank.ELEMENT
+
+    @property
+    def is_line(self) -> bool:
+        """Is there one for each matrix, row or column?"""
+        return self.rank.is_line
 
     @property
     def is_bool(self) -> bool:

@@ -19,8 +19,8 @@ from solvergen.ir.nodes import (
     walk,
 )
 from solvergen.ir.program import Assign, Level, Program, Role
-from solvergen.ir.schedule import Pass, Schedule, Stage
-from solvergen.ir.types import Kind, Rank
+from solvergen.ir.schedule import LineStage, Pass, Schedule, Stage
+from solvergen.ir.types import Kind, Rank, highest, holds
 
 
 def verify(program: Program, after: str) -> Program:
@@ -68,18 +68,23 @@ def _verify_device(schedule: Schedule) -> None:
     """Stages and passes in turn: each reads what is there by then."""
     stages = {stage.number: stage for stage in schedule.stages}
     handed = {c.name: c.guard for c in schedule.values}
+    handed |= {c.name: c.guard for columns in schedule.line_values.values() for c in columns}
     computed: dict[str, Guard] = {}
     complete: dict[str, Guard] = {}
     overwritten: dict[str, Guard] = {}
     for number in range(len(schedule.passes) + 1):
         if number in stages:
-            _verify_stage(schedule, stages[number], handed, computed, complete)
+            stage = stages[number]
+            _verify_stage(schedule, stage, handed, computed, complete)
+            for lines in stage.lines:
+                _verify_stage(schedule, lines, handed, computed, complete)
         if number < len(schedule.passes):
             sweep = schedule.passes[number]
             columns = {c.name: c.guard for c in schedule.table}
             columns |= {name: guard & computed[name] for name, guard in handed.items() if name in computed}
             _verify_pass(schedule, sweep, columns, overwritten)
-            for reduction in sweep.reductions:
+            _verify_lines(schedule, sweep, columns)
+            for reduction in (*sweep.reductions, *sweep.of_lines):
                 before = complete.get(reduction.name, Guard.never(schedule.options))
                 complete[reduction.name] = before | reduction.guard
             for store in sweep.stores:
@@ -91,14 +96,17 @@ def _verify_device(schedule: Schedule) -> None:
 
 def _verify_stage(
     schedule: Schedule,
-    stage: Stage,
+    stage: Stage | LineStage,
     handed: dict[str, Guard],
     computed: dict[str, Guard],
     complete: dict[str, Guard],
 ) -> None:
     always = Guard.always(schedule.options)
     known = {c.name: c.guard for c in schedule.wide} | dict.fromkeys(schedule.options, always)
-    known |= dict.fromkeys((*schedule.device_states, *schedule.shared_states), always)
+    own = (*schedule.device_states, *schedule.shared_states)
+    if isinstance(stage, LineStage):
+        own = schedule.line_states[stage.rank]
+    known |= dict.fromkeys(own, always)
     known |= {name: guard & computed[name] for name, guard in handed.items() if name in computed}
     for statement in stage.body:
         if isinstance(statement.value, Reduce):
@@ -113,9 +121,21 @@ def _verify_stage(
         before = computed.get(statement.target, Guard.never(schedule.options))
         computed[statement.target] = before | statement.guard
     for result in stage.results:
-        if result.buffer not in (*schedule.device_states, *schedule.shared_states):
+        if result.buffer not in own:
             raise _Violation(f"a stage writes {result.buffer}")
         _available(known, result.name, result.guard, schedule.allowed)
+
+
+def _verify_lines(schedule: Schedule, sweep: Pass, columns: dict[str, Guard]) -> None:
+    to_tensors = any(not r.along.is_line for r in sweep.reductions)
+    if to_tensors and sweep.walk == "tiles":
+        raise _Violation("one pass reduces to tensors and to lines")
+    for reduction in sweep.of_lines:
+        of = {column.name for column in schedule.line_values[reduction.source]}
+        for arg in reduction.args:
+            if arg.name not in of:
+                raise _Violation(f"{reduction.name} is of {arg.name}, which no stage hands on")
+            _available(columns, arg.name, reduction.guard, schedule.allowed)
 
 
 def _verify_pass(
@@ -174,8 +194,13 @@ def _node(node: Expression, level: Level) -> None:
         if not node.type.is_element:
             raise _Violation("Stored must be an element")
     elif isinstance(node, Reduce):
-        if node.type.is_element or not all(o.type and o.type.is_element for o in node.operands):
-            raise _Violation(f"a reduction takes elements to a scalar: {node}")
+        ranks = {o.type.rank for o in node.operands if o.type}
+        if len(ranks) != 1 or (
+            node.type.rank.value != node.along if node.along else node.type.rank is not Rank.SCALAR
+        ):
+            raise _Violation(f"a reduction of what it can't reduce: {node}")
+        if node.type.rank in ranks or Rank.SCALAR in ranks:
+            raise _Violation(f"a reduction takes elements to lines or a scalar: {node}")
     elif node.operands and not isinstance(node, (Name, Number)):
         _ranks(node)
 
@@ -186,9 +211,9 @@ def _ranks(node: Expression) -> None:
     if isinstance(node, Call) and node.function == "ipow" and isinstance(operands[1], Number):
         operands = operands[:1]  # the exponent says how often to multiply; it never meets the element
     ranks = {operand.type.rank for operand in operands if operand.type and not operand.type.is_bool}
-    if len(ranks) > 1:
+    if len(ranks) > 1 and node.type.is_element:
         raise _Violation(f"a scalar meets an element without being rounded: {node}")
-    if Rank.ELEMENT in ranks and not node.type.is_element:
+    if not holds(node.type.rank, highest(ranks)):
         raise _Violation(f"a scalar made of elements: {node}")
     wants_bool = isinstance(node, (Logic, Compare)) or (isinstance(node, Unary) and node.op == "not")
     if wants_bool != (node.type.kind is Kind.BOOL):

@@ -8,6 +8,7 @@ from solvergen.ir.program import Program
 from solvergen.ir.verify import verify
 from solvergen.passes.eliminate_dead import eliminate_dead
 from solvergen.passes.fold_constants import fold_constants
+from solvergen.passes.lower_lines import lower_lines
 from solvergen.passes.lower_powers import lower_powers
 from solvergen.passes.select_options import select_options
 from solvergen.passes.share import share
@@ -16,6 +17,7 @@ from solvergen.passes.single_assignment import single_assignment
 PASSES: tuple[Callable[[Program], Program], ...] = (
     select_options,
     single_assignment,
+    lower_lines,
     lower_powers,
     fold_constants,
     share,

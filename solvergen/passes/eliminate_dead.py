@@ -39,6 +39,7 @@ def _read_through_copies(program: Program) -> Program:
     """A target whose only definition is another name is that name."""
     targets = Counter(s.target for s in program.statements)
     wanted = {r.name for r in program.results}
+    types = {s.name: s.type for s in program.symbols}
     same: dict[str, str] = {}
     statements: list[Assign] = []
 
@@ -47,7 +48,8 @@ def _read_through_copies(program: Program) -> Program:
 
     for statement in program.statements:
         value = rebuild(statement.value, through)
-        if isinstance(value, Name) and targets[statement.target] == 1 and statement.target not in wanted:
+        alone = targets[statement.target] == 1 and statement.target not in wanted
+        if isinstance(value, Name) and alone and types[statement.target] == value.type:
             same[statement.target] = value.name
         else:
             statements.append(replace(statement, value=value))

@@ -9,15 +9,15 @@ that moves the least. Values that no buffer holds are always computed again.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Name, Reduce, names_in
 from solvergen.ir.program import Assign, Result
 from solvergen.ir.schedule import Load, Pass, Reduction
-from solvergen.ir.types import ELEMENT_REAL
+from solvergen.ir.types import ELEMENT_REAL, Rank
 
 MAX_CHOICES = 4096
 """Of stores to try; beyond, all are stored in the last sweep."""
@@ -25,7 +25,12 @@ MAX_CHOICES = 4096
 
 @dataclass(frozen=True)
 class Rule:
-    """What there is to plan: statements of elements and of the device's scalars, and what they become."""
+    """What there is to plan: statements of elements and of the device's scalars, and what they become.
+
+    ``lines``: ranks of those that are values of lines. Where a rule knows lines (``knows_lines``), sweeps of
+    even numbers go by tiles and may reduce along lines, those of odd numbers go by chunks and may reduce to
+    tensors; values of lines are reduced after either. Sweeps with nothing to do are left out in the end.
+    """
 
     options: tuple[str, ...]
     buffers: tuple[str, ...]
@@ -33,6 +38,8 @@ class Rule:
     statements: tuple[Assign, ...]
     results: tuple[Result, ...]
     allowed: Guard
+    lines: Mapping[str, Rank] = field(default_factory=dict)
+    knows_lines: bool = False
 
     @property
     def reductions(self) -> tuple[int, ...]:
@@ -58,24 +65,60 @@ Placing = dict[int, int]
 def plan(rule: Rule) -> Plan:
     """The sweeps of ``rule``, with reductions and stores where they cost least."""
     earliest = _levels(rule, {})
+    movable = [place for place in rule.reductions if not _of_lines(rule.statements[place])]
     last = _last(rule, earliest, {})
     placing: Placing = {place: earliest[rule.statements[place].target] - 1 for place in rule.reductions}
     # What is wanted later only waits for the sweep that reads its buffers anyway.
-    for place in reversed(rule.reductions):
+    for place in reversed(movable):
         for later in range(last, placing[place], -1):
             moved = {**placing, place: later}
             if _possible(rule, moved, last):
                 placing = moved
                 break
     best = _best_stores(rule, placing, last)
-    for place in rule.reductions:
+    for place in movable:
         for other in range(last + 1):
             moved = {**placing, place: other}
             if other != placing[place] and _possible(rule, moved, last):
                 found = _best_stores(rule, moved, last)
                 if found[0] < best[0]:
                     placing, best = moved, found
-    return Plan(tuple(best[1]), _levels(rule, placing))
+    planned = Plan(tuple(best[1]), _levels(rule, placing))
+    return _dense(planned) if rule.knows_lines else planned
+
+
+def _dense(planned: Plan) -> Plan:
+    """Without sweeps that have nothing to do."""
+    kept = [i for i, sweep in enumerate(planned.passes) if sweep.stores or sweep.reductions or sweep.of_lines]
+    levels = {name: sum(number < level for number in kept) for name, level in planned.levels.items()}
+    passes: list[Pass] = []
+    for number in kept:
+        sweep = planned.passes[number]
+        read = {name for s in sweep.body for name in names_in(s.value)}
+        read |= {arg.name for r in sweep.of_lines for arg in r.args}
+        waits = max((levels.get(name, 0) for name in read), default=0) == len(passes)
+        reason = "tiles and chunks are walked apart"
+        if waits:
+            alone = len(kept) == 1 and not sweep.reductions
+            reason = _reason(passes, 0 if alone else len(kept))
+        passes.append(replace(sweep, reason=reason))
+    return Plan(tuple(passes), levels)
+
+
+def _of_lines(statement: Assign) -> bool:
+    """Is it a reduction of values of lines?"""
+    value = statement.value
+    return isinstance(value, Reduce) and not (
+        value.args[0].type is not None and value.args[0].type.is_element
+    )
+
+
+def _fitting(rule: Rule, statement: Assign, sweep: int) -> int:
+    """The first sweep from this one on that can form the reduction."""
+    assert isinstance(statement.value, Reduce)
+    if not rule.knows_lines or _of_lines(statement):
+        return sweep
+    return sweep + (sweep + (0 if statement.value.along else 1)) % 2
 
 
 def _levels(rule: Rule, placing: Placing) -> dict[str, int]:
@@ -83,7 +126,7 @@ def _levels(rule: Rule, placing: Placing) -> dict[str, int]:
     for place, statement in enumerate(rule.statements):
         level = max((known.get(name, 0) for name in names_in(statement.value)), default=0)
         if isinstance(statement.value, Reduce):
-            level = max(level, placing.get(place, level)) + 1
+            level = _fitting(rule, statement, max(level, placing.get(place, level))) + 1
         known[statement.target] = max(level, known.get(statement.target, 0))
     return known
 
@@ -100,6 +143,8 @@ def _possible(rule: Rule, placing: Placing, last: int) -> bool:
     for place, sweep in placing.items():
         statement = rule.statements[place]
         if sweep < max((known.get(name, 0) for name in names_in(statement.value)), default=0):
+            return False
+        if _fitting(rule, statement, sweep) != sweep:
             return False
     return _last(rule, known, placing) == last
 
@@ -147,7 +192,9 @@ def _sweeps(rule: Rule, placing: Placing, stored: tuple[int, ...], last: int) ->
     result: list[Pass] = []
     earlier: list[Result] = []
     for number in range(last + 1):
-        reductions = tuple(_reduction(rule.statements[i]) for i, at in placing.items() if at == number)
+        formed = [rule.statements[i] for i, at in placing.items() if at == number]
+        reductions = tuple(_reduction(rule, s) for s in formed if not _of_lines(s))
+        of_lines = tuple(_reduction(rule, s) for s in formed if _of_lines(s))
         busy = Guard.always(rule.options) if number == last else Guard.never(rule.options)
         for reduction in reductions:
             busy = busy | reduction.guard
@@ -163,21 +210,24 @@ def _sweeps(rule: Rule, placing: Placing, stored: tuple[int, ...], last: int) ->
         sweep = _slice(rule, tuple(stores), reductions, earlier, _reason(result, last))
         if sweep is None:
             return None
-        result.append(sweep)
+        result.append(replace(sweep, of_lines=of_lines))
         earlier += stores
     return result
 
 
-def _reduction(statement: Assign) -> Reduction:
-    assert isinstance(statement.value, Reduce)
-    args = tuple(arg for arg in statement.value.args if isinstance(arg, Name))
-    return Reduction(statement.target, statement.value.kind, args, statement.value.over_all, statement.guard)
+def _reduction(rule: Rule, statement: Assign) -> Reduction:
+    value = statement.value
+    assert isinstance(value, Reduce)
+    args = tuple(arg for arg in value.args if isinstance(arg, Name))
+    source = rule.lines[args[0].name] if _of_lines(statement) else Rank.ELEMENT
+    along = Rank(value.along) if value.along else Rank.SCALAR
+    return Reduction(statement.target, value.kind, args, value.over_all, statement.guard, along, source)
 
 
 def _reason(before: Sequence[Pass], last: int) -> str:
     if not before:
         return "the whole update is elementwise: one pass" if last == 0 else "what hangs on no reduction"
-    waited = ", ".join(r.name for r in before[-1].reductions)
+    waited = ", ".join(r.name for r in (*before[-1].reductions, *before[-1].of_lines))
     return f"{waited} must be complete first"
 
 

@@ -12,7 +12,7 @@ from solvergen.ir.describe import describe
 from solvergen.ir.fresh import FreshNames
 from solvergen.ir.nodes import Binary, Call, Expression, Name, Number, Round
 from solvergen.ir.program import Assign, Program, Role, Symbol
-from solvergen.ir.types import ELEMENT_REAL, SCALAR_REAL
+from solvergen.ir.types import ELEMENT_REAL, SCALAR_REAL, Kind, Type
 from solvergen.passes.rewrite import is_atomic
 
 
@@ -50,7 +50,8 @@ class _Worker:
         return e
 
     def _floored(self, e: Binary) -> Expression:
-        real = ELEMENT_REAL if e.type is not None and e.type.is_element else SCALAR_REAL
+        assert e.type is not None
+        real = Type(Kind.REAL, e.type.rank)
         quotient = Binary("/", e.left, e.right, type=real, location=e.location)
         return Call("floor", (quotient,), type=e.type, location=e.location)
 

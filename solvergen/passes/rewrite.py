@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from solvergen.ir.nodes import Expression, GradientAt, Name, Number, Round
+from solvergen.ir.nodes import Expression, Extent, GradientAt, Name, Number, Round
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
@@ -21,4 +21,4 @@ def is_atomic(expression: Expression) -> bool:
     """Costs nothing to repeat: a name, a constant, or one of them rounded."""
     if isinstance(expression, Round):
         return is_atomic(expression.operand)
-    return isinstance(expression, (Name, Number, GradientAt))
+    return isinstance(expression, (Name, Number, GradientAt, Extent))

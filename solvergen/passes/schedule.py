@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from solvergen.ir.guards import Guard
-from solvergen.ir.nodes import names_in
+from solvergen.ir.nodes import Reduce, names_in
 from solvergen.ir.program import Assign, Program, Result, Role
-from solvergen.ir.schedule import Column, Schedule, Stage
+from solvergen.ir.schedule import Column, LineStage, Schedule, Stage
+from solvergen.ir.types import LINE_RANKS, Rank
 from solvergen.ir.verify import verify_schedule
 from solvergen.passes.fusion import Rule
 from solvergen.passes.segments import plan_segments
@@ -19,6 +20,10 @@ def schedule(program: Program) -> Schedule:
     parts = split(program)
     buffers = tuple(s.name for s in program.with_role(Role.PARAM, Role.GRAD, Role.STATE))
     shared = tuple(s.name for s in program.with_role(Role.SHARED_STATE))
+    line_states = {
+        rank: tuple(s.name for s in program.with_role(Role.LINE_STATE) if parts.rank(s.name) is rank)
+        for rank in LINE_RANKS
+    }
     on_device = {*parts.device_states, *shared}
     rule = Rule(
         program.options,
@@ -27,10 +32,13 @@ def schedule(program: Program) -> Schedule:
         tuple(parts.rest),
         tuple(r for r in program.results if r.buffer in buffers),
         Guard.always(program.options) if program.allowed is None else program.allowed,
+        parts.lines,
+        bool(program.view),
     )
     segmented = plan_segments(rule)
     planned = segmented.plan
-    results = tuple(r for r in program.results if r.buffer in on_device)
+    kept = {*on_device, *(name for names in line_states.values() for name in names)}
+    results = tuple(r for r in program.results if r.buffer in kept)
     stages = _stages(rule, parts, results, planned.levels)
     scalar_states = {s.name for s in program.with_role(Role.SCALAR_STATE)} - on_device
     return verify_schedule(
@@ -51,6 +59,12 @@ def schedule(program: Program) -> Schedule:
             shared,
             segmented.carried,
             segmented.evaluations,
+            program.view,
+            {
+                rank: tuple(Column(name, guard) for name, guard in found.items())
+                for rank, found in parts.line_values.items()
+            },
+            line_states,
         )
     )
 
@@ -58,34 +72,59 @@ def schedule(program: Program) -> Schedule:
 def _stages(
     rule: Rule, parts: Split, results: tuple[Result, ...], known: dict[str, int]
 ) -> tuple[Stage, ...]:
-    """The device's scalars by the passes that they wait for; ``parts.values`` gets what crosses stages.
+    """The device's scalars and values of lines by the passes that they wait for.
+
+    ``parts`` gets what crosses stages.
+    """
+    work = {rank: _work(rule, parts, results, known, rank) for rank in (Rank.SCALAR, *LINE_RANKS)}
+    numbers = sorted({number for found in work.values() for number in found})
+    nothing: _Work = ((), ())
+    return tuple(
+        Stage(
+            number,
+            *work[Rank.SCALAR].get(number, nothing),
+            tuple(LineStage(rank, *work[rank][number]) for rank in LINE_RANKS if number in work[rank]),
+        )
+        for number in numbers
+    )
+
+
+_Work = tuple[tuple[Assign, ...], tuple[Result, ...]]
+
+
+def _work(
+    rule: Rule, parts: Split, all_results: tuple[Result, ...], known: dict[str, int], rank: Rank
+) -> dict[int, _Work]:
+    """Statements and results of ``rank`` by their stages; ``parts`` gets what they read of others.
 
     States are written in the last stage that has anything to do with them, so that every stage reads what
     they were before the update.
     """
-    scalars = [s for s in rule.statements if s.target not in rule.elements]
+    results = tuple(r for r in all_results if parts.rank(r.buffer) is rank)
+    of_device = [s for s in rule.statements if s.target not in rule.elements]
+    scalars = [s for s in of_device if parts.rank(s.target) is rank]
     states = {r.buffer for r in results}
     ends = [known.get(r.name, 0) for r in results]
     ends += [known[s.target] for s in scalars if states.intersection(names_in(s.value))]
     last = max(ends, default=0)
     guards: dict[str, Guard] = {}
-    for statement in scalars:
+    for statement in of_device:
         guards[statement.target] = guards.get(statement.target, Guard.never(rule.options)) | statement.guard
 
     def crosses(name: str, stage: int, guard: Guard) -> None:
-        if name in guards and known[name] < stage:
+        if name in guards and (known[name] < stage or parts.rank(name) is not rank):
             guard = guard & guards[name]
-            parts.values[name] = parts.values[name] | guard if name in parts.values else guard
+            handed = parts.handed(parts.rank(name))
+            handed[name] = handed[name] | guard if name in handed else guard
 
     bodies: dict[int, list[Assign]] = {}
     for statement in scalars:
         stage = known[statement.target]
         bodies.setdefault(stage, []).append(statement)
-        for name in names_in(statement.value):
-            crosses(name, stage, statement.guard)
+        if not isinstance(statement.value, Reduce):
+            for name in names_in(statement.value):
+                crosses(name, stage, statement.guard)
     for result in results:
         bodies.setdefault(last, [])
         crosses(result.name, last, result.guard)
-    return tuple(
-        Stage(number, tuple(bodies[number]), results if number == last else ()) for number in sorted(bodies)
-    )
+    return {number: (tuple(body), results if number == last else ()) for number, body in bodies.items()}

@@ -89,6 +89,7 @@ def _reuse_definitions(program: Program) -> Program:
     defined: dict[Expression, tuple[str, Guard]] = {}
     statements: list[Assign] = []
     targets = Counter(s.target for s in program.statements)
+    types = {s.name: s.type for s in program.symbols}
 
     def replaced(e: Expression, guard: Guard) -> Expression:
         known = defined.get(e)
@@ -101,7 +102,11 @@ def _reuse_definitions(program: Program) -> Program:
     for statement in program.statements:
         value = replaced(statement.value, statement.guard)
         statements.append(replace(statement, value=value))
-        if targets[statement.target] == 1 and _sharable(statement.value):
+        if (
+            targets[statement.target] == 1
+            and _sharable(statement.value)
+            and types[statement.target] == statement.value.type
+        ):
             defined.setdefault(statement.value, (statement.target, statement.guard))
             defined.setdefault(value, (statement.target, statement.guard))
     return replace(program, statements=tuple(statements))

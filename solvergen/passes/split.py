@@ -12,9 +12,18 @@ from dataclasses import dataclass, field, replace
 from solvergen.ir.describe import describe
 from solvergen.ir.fresh import FreshNames
 from solvergen.ir.guards import Guard
-from solvergen.ir.nodes import Call, Compare, Expression, Name, Number, Reduce, Round, names_in, walk
+from solvergen.ir.nodes import Call, Compare, Expression, Extent, Name, Number, Reduce, Round, names_in, walk
 from solvergen.ir.program import Assign, Program, Role
-from solvergen.ir.types import ELEMENT_BOOL, ELEMENT_REAL, SCALAR_BOOL, SCALAR_REAL
+from solvergen.ir.types import (
+    ELEMENT_BOOL,
+    ELEMENT_REAL,
+    LINE_RANKS,
+    SCALAR_BOOL,
+    SCALAR_REAL,
+    Kind,
+    Rank,
+    Type,
+)
 
 
 @dataclass
@@ -25,6 +34,7 @@ class Split:
     device's scalars, in the order of the program; a reduction is a statement of its own whose arguments are
     names. ``columns`` (rounded, for the passes) and ``wide`` (for the stages) are what the host hands over,
     ``values`` what the device's scalars hand to the passes; each with the settings under which it is read.
+    Values of lines are the device's too: ``lines`` has their ranks, ``line_values`` what they hand on.
     """
 
     host: list[Assign] = field(default_factory=list)
@@ -35,6 +45,16 @@ class Split:
     values: dict[str, Guard] = field(default_factory=dict)
     device: set[str] = field(default_factory=set)
     device_states: tuple[str, ...] = ()
+    lines: dict[str, Rank] = field(default_factory=dict)
+    line_values: dict[Rank, dict[str, Guard]] = field(default_factory=lambda: {r: {} for r in LINE_RANKS})
+
+    def handed(self, rank: Rank) -> dict[str, Guard]:
+        """What the device's values of ``rank`` hand on."""
+        return self.values if rank is Rank.SCALAR else self.line_values[rank]
+
+    def rank(self, name: str) -> Rank:
+        """Of what the device's ``name`` is a number each."""
+        return self.lines.get(name, Rank.SCALAR)
 
 
 def split(program: Program) -> Split:
@@ -57,6 +77,7 @@ def _on_the_device(program: Program) -> tuple[set[str], tuple[str, ...]]:
     elements = {s.name for s in program.symbols if s.type is not None and s.type.is_element}
     numbers = [s.name for s in program.with_role(Role.SCALAR_STATE)]
     begin = {s.name for s in program.with_role(Role.SHARED_STATE)}
+    begin |= {s.name for s in program.symbols if s.type is not None and s.type.is_line}
     while True:
         device = set(begin)
         for statement in program.statements:
@@ -70,7 +91,8 @@ def _on_the_device(program: Program) -> tuple[set[str], tuple[str, ...]]:
 
 def _hangs_on(e: Expression, device: set[str]) -> bool:
     return any(
-        isinstance(node, Reduce) or (isinstance(node, Name) and node.name in device) for node in walk(e)
+        isinstance(node, (Reduce, Extent)) or (isinstance(node, Name) and node.name in device)
+        for node in walk(e)
     )
 
 
@@ -80,7 +102,8 @@ class _Worker:
         self.names = FreshNames(s.name for s in program.symbols)
         elements = {s.name for s in program.symbols if s.type is not None and s.type.is_element}
         self.parts = Split(elements=elements, device=device)
-        numbers = program.with_role(Role.SCALAR_STATE, Role.SHARED_STATE)
+        self.parts.lines = {s.name: s.type.rank for s in program.symbols if s.type and s.type.is_line}
+        numbers = program.with_role(Role.SCALAR_STATE, Role.SHARED_STATE, Role.LINE_STATE)
         self.states = frozenset(s.name for s in numbers if s.name in device)
         self._host_names: dict[Expression, str] = {}
         self._host_places: dict[str, int] = {}
@@ -92,7 +115,8 @@ class _Worker:
             value = self._element(statement.value, statement.guard)
             self.parts.rest.append(replace(statement, value=value))
         elif statement.target in self.parts.device:
-            value = self._device(statement.value, statement.guard, named=True)
+            rank = self.parts.rank(statement.target)
+            value = self._device(statement.value, statement.guard, rank, named=True)
             self.parts.rest.append(replace(statement, value=value))
         else:
             self.parts.host.append(statement)
@@ -115,9 +139,10 @@ class _Worker:
             return Compare("!=", column, zero, type=ELEMENT_BOOL, location=e.location)
         return self._over_operands(e, lambda operand: self._element(operand, guard))
 
-    def _device(self, e: Expression, guard: Guard, *, named: bool = False) -> Expression:
-        """``e``, a scalar of the device, with what the host knows read from the wide table.
+    def _device(self, e: Expression, guard: Guard, rank: Rank, *, named: bool = False) -> Expression:
+        """``e``, of the device, with what the host knows read from the wide table.
 
+        ``rank``: of the statement that it stands in, whose own state alone is at hand.
         ``named``: it stands alone in a statement, so that a reduction needs no further name.
         """
         if isinstance(e, Reduce):
@@ -125,8 +150,10 @@ class _Worker:
             return (
                 reduction if named else Name(self._lift(reduction, guard, describe(e, e.kind)), type=e.type)
             )
+        if isinstance(e, Name) and e.name in self.states and self.parts.rank(e.name) is not rank:
+            return Name(self._lift(e, guard, f"{e.name}_before"), type=e.type, location=e.location)
         if _hangs_on(e, self.parts.device):
-            return self._over_operands(e, lambda operand: self._device(operand, guard))
+            return self._over_operands(e, lambda operand: self._device(operand, guard, rank))
         if (
             isinstance(e, Number)
             or (isinstance(e, Name) and e.name in self.options)
@@ -143,7 +170,18 @@ class _Worker:
         return Name(name, type=e.type, location=e.location)
 
     def _argument(self, e: Expression, guard: Guard) -> Name:
-        """An argument of a reduction, as a name of elements."""
+        """An argument of a reduction, as a name of elements or of a value of lines."""
+        assert e.type is not None
+        if e.type.is_line:
+            if isinstance(e, Name) and e.name not in self.states:
+                name = e.name
+            elif isinstance(e, Name):
+                name = self._lift(e, guard, f"{e.name}_before")
+            else:
+                value = self._device(e, guard, e.type.rank, named=True)
+                name = self._lift(value, guard, describe(e, "term"))
+            self.hand_over(name, guard, self.parts.handed(e.type.rank))
+            return Name(name, type=e.type, location=e.location)
         value = self._element(e, guard)
         if isinstance(value, Name) and value.name in self.parts.elements:
             return value
@@ -162,8 +200,10 @@ class _Worker:
         elif isinstance(e, Name):
             name = e.name
         else:
-            name = self._lift(self._device(e, guard, named=True), guard, wish or describe(e, "scalar"))
-        self.hand_over(name, guard, self.parts.values)
+            assert e.type is not None
+            value = self._device(e, guard, e.type.rank, named=True)
+            name = self._lift(value, guard, wish or describe(e, "value" if e.type.is_line else "scalar"))
+        self.hand_over(name, guard, self.parts.handed(self.parts.rank(name)))
         return name
 
     def _of_host(self, e: Expression, guard: Guard, wish: str | None = None) -> str:
@@ -191,6 +231,8 @@ class _Worker:
         name = self.names.take(wish)
         if e.type is not None and not e.type.is_element:
             self.parts.device.add(name)
+            if e.type.is_line:
+                self.parts.lines[name] = e.type.rank
         self._places[name] = len(self.parts.rest)
         self.parts.rest.append(Assign(name, e, guard, "", e.location))
         self._lifted[e] = name
@@ -202,7 +244,12 @@ class _Worker:
         for read in names_in(self.parts.rest[self._places[name]].value):
             if read in self._places:
                 self._widen(read, guard)
-            for table in (self.parts.columns, self.parts.wide, self.parts.values):
+            for table in (
+                self.parts.columns,
+                self.parts.wide,
+                self.parts.values,
+                *self.parts.line_values.values(),
+            ):
                 if read in table:
                     self.hand_over(read, guard, table)
             if read in self._host_places:
@@ -219,8 +266,10 @@ class _Worker:
 
 
 def _flag(condition: Expression) -> Expression:
+    assert condition.type is not None
     one, zero = (Number(v, True, type=SCALAR_REAL) for v in (1.0, 0.0))
-    return Call("where", (condition, one, zero), type=SCALAR_REAL, location=condition.location)
+    real = Type(Kind.REAL, condition.type.rank)
+    return Call("where", (condition, one, zero), type=real, location=condition.location)
 
 
 def _flag_name(condition: Expression) -> str:

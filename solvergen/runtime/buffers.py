@@ -117,7 +117,7 @@ class HostArrays:
 
     def workspace(self, definition: Definition, params: Sequence[HostArray]) -> HostWorkspace:
         """A workspace of NumPy arrays."""
-        return HostWorkspace(definition, [param.size for param in params])
+        return HostWorkspace(definition, [param.size for param in params], [param.shape for param in params])
 
     def upload(self, host: HostArray) -> HostArray:
         """A copy."""

@@ -7,7 +7,7 @@ and the folder in which the kernels' texts lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -45,19 +45,64 @@ class Option:
     doc: str = ""
 
 
+Shape = Literal["param", "scalar", "shared", "rows", "columns", "matrices", "leading", "trailing"]
+"""How much of a state there is: see ``State``."""
+
+Rank = Literal["rows", "columns", "matrices"]
+"""Lines of a tensor: its rows, its columns, or its matrices as a whole. See ``solvergen.runtime.lines``."""
+
+RANKS: tuple[Rank, ...] = ("matrices", "rows", "columns")
+"""All of them, in the order in which a stage computes what belongs to them."""
+
+RANK_OF_SHAPE: Mapping[str, Rank] = {
+    "rows": "rows",
+    "columns": "columns",
+    "matrices": "matrices",
+    "leading": "rows",
+    "trailing": "columns",
+}
+"""Of the shapes of states that belong to lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state: an array shaped as its parameter (``"param"``), one float a tensor (``"scalar"``), or one
-    float for the whole optimizer (``"shared"``)."""
+    """A state: an array shaped as its parameter (``"param"``), one float a tensor (``"scalar"``), one
+    float for the whole optimizer (``"shared"``), or one float for each line of a tensor (its rows, columns or
+    matrices; ``"leading"`` and ``"trailing"`` are rows and columns of the views of these names)."""
 
     name: str
-    shape: Literal["param", "scalar", "shared"] = "param"
+    shape: Shape = "param"
     doc: str = ""
+
+    @property
+    def rank(self) -> Rank | None:
+        """The lines that have a number each; None of other states."""
+        return RANK_OF_SHAPE.get(self.shape)
 
 
 ReductionKind = Literal["sum", "mean", "dot", "norm1", "norm2", "max_abs", "count_nonzero"]
 """What a reduction makes of elements. The totals of ``norm2`` are sums of squares and those of ``mean`` sums:
 whoever reads a total takes the root, or divides."""
+
+
+View = Literal["", "matrices", "leading", "trailing"]
+"""How a rule reads tensors as matrices: see ``solvergen.runtime.lines``. Empty if it doesn't."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineReduction:
+    """A reduction whose terms belong to lines, not to elements.
+
+    The terms are column ``value`` of the table of values of ``source``, formed by a stage (squares for
+    ``norm2``, and so on): of ``kind`` it only matters whether the larger of two is taken. Its totals are
+    column ``target`` of the table of totals of tensors, or (``over`` says so) of that of matrices.
+    """
+
+    source: Rank
+    value: int
+    kind: ReductionKind
+    over: Literal["tensor", "matrices"]
+    target: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +111,27 @@ class Pass:
 
     They are the columns ``first``, ``first + 1``, ... of the table of totals. ``kinds`` and ``over`` have an
     entry for each: what it makes of the terms, and whether it is over the tensor or over all tensors.
+
+    A pass whose ``walk`` is "tiles" forms reductions of rows and columns instead: of ``row_kinds``, the
+    columns from ``row_first`` on of the table of totals of rows, and of ``column_kinds`` likewise. After its
+    elements, a pass of either walk makes its ``line_reductions``. If the walk is "none" that is all, and
+    there is no kernel for it.
     """
 
     first: int = 0
     kinds: tuple[ReductionKind, ...] = ()
     over: tuple[Literal["tensor", "all"], ...] = ()
+    walk: Literal["flat", "tiles", "none"] = "flat"
+    row_first: int = 0
+    row_kinds: tuple[ReductionKind, ...] = ()
+    column_first: int = 0
+    column_kinds: tuple[ReductionKind, ...] = ()
+    line_reductions: tuple[LineReduction, ...] = ()
+
+    @property
+    def line_kinds(self) -> tuple[ReductionKind, ...]:
+        """What it reduces along rows and columns."""
+        return self.row_kinds + self.column_kinds
 
 
 def _only_pass(**options: bool) -> tuple[int, ...]:
@@ -125,6 +186,15 @@ class Definition:
     tensor, of its compute type, that the kernels have for the length of a step. The first is
     ``param_before``: the pass that ``keeping_pass(**options)`` names before
     which no parameter changes, keeps in it the parameter as it was, so that a step can be undone.
+
+    A rule with a ``view`` knows the lines of its tensors (``solvergen.runtime.lines``), and is staged. Totals
+    and values of lines have tables of their own, and so have the states of lines, in the order of ``state``.
+    ``line_stages`` has the number and the rank of each stage of lines: stage k is scalar work (if k is among
+    ``stages``), then what it has for matrices, rows and columns, in this order. ``active_stages`` names all
+    numbers of which anything is run. Of such a rule ``update`` gets elements as arrays [matrices, rows,
+    columns], states of lines among the array states, in the order of ``state``, in float64 as [matrices,
+    rows, 1], [matrices, 1, columns] or [matrices, 1, 1], and behind ``rounded`` the number of axes of the
+    tensor, a float.
     """
 
     name: str
@@ -155,6 +225,11 @@ class Definition:
     yields: bool = False
     evaluations: tuple[int, ...] = ()
     carried: tuple[str, ...] = ()
+    view: View = ""
+    line_stages: tuple[tuple[int, Rank], ...] = ()
+    n_row_values: int = 0
+    n_column_values: int = 0
+    n_matrix_values: int = 0
 
     @cached_property
     def array_states(self) -> tuple[str, ...]:
@@ -178,9 +253,40 @@ class Definition:
         return tuple(s.name for s in self.state if s.shape == "scalar")
 
     @cached_property
+    def reference_arrays(self) -> tuple[State, ...]:
+        """The states that the reference is given as arrays: shaped as the parameter, or of lines."""
+        return tuple(s for s in self.state if s.shape == "param" or s.rank is not None)
+
+    @cached_property
+    def line_states(self) -> dict[Rank, tuple[str, ...]]:
+        """Names of the states of lines, by rank: the columns of their tables."""
+        return {rank: tuple(s.name for s in self.state if s.rank == rank) for rank in RANKS}
+
+    @cached_property
+    def has_lines(self) -> bool:
+        """Whether it reads tensors as matrices."""
+        return self.view != ""
+
+    @cached_property
     def n_reductions(self) -> int:
-        """How many reductions all passes have together: the columns of the table of totals."""
-        return sum(len(one.kinds) for one in self.passes)
+        """How many reductions to tensors all passes have: the columns of the table of totals."""
+        of_lines = [line for one in self.passes for line in one.line_reductions if line.over == "tensor"]
+        return sum(len(one.kinds) for one in self.passes) + len(of_lines)
+
+    @cached_property
+    def n_row_totals(self) -> int:
+        """How many reductions there are along rows, in all passes together."""
+        return sum(len(one.row_kinds) for one in self.passes)
+
+    @cached_property
+    def n_column_totals(self) -> int:
+        """How many there are along columns."""
+        return sum(len(one.column_kinds) for one in self.passes)
+
+    @cached_property
+    def n_matrix_totals(self) -> int:
+        """How many there are of lines to their matrices."""
+        return sum(line.over == "matrices" for one in self.passes for line in one.line_reductions)
 
     @cached_property
     def reduces_over_all(self) -> bool:
@@ -190,7 +296,13 @@ class Definition:
     @cached_property
     def is_staged(self) -> bool:
         """Whether an update is more than one pass that needs nothing but its elements and a row."""
-        return bool(self.stages) or self.n_reductions > 0 or len(self.passes) > 1 or bool(self.evaluations)
+        return (
+            bool(self.stages)
+            or self.n_reductions > 0
+            or len(self.passes) > 1
+            or bool(self.evaluations)
+            or self.has_lines
+        )
 
     @cached_property
     def hyperparameter_names(self) -> tuple[str, ...]:

@@ -18,13 +18,14 @@ import numpy as np
 from solvergen.errors import ArrayError, CompilerBug, HyperparameterError, OptimizerError, UnknownAttribute
 from solvergen.runtime import backends, config, restoring
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.backends.base import Backend, Workspace
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
 from solvergen.runtime.groups import MULTIPLIERS, Group
 from solvergen.runtime.interrupts import NothingDone, interruptible, uninterrupted
+from solvergen.runtime.lines import LineStates
 from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.parameters import Parameters, has_wrappers, read_parameters
 from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
@@ -351,8 +352,9 @@ class Optimizer:
     @property
     def state(self) -> StateView:
         """The states: ``opt.state["m"]["layer1.weight"]``. Arrays are the live ones, on the backend's
-        device; scalar states are floats. Reading one that lives on a GPU waits for it. ``shared`` has those
-        that are one number for all tensors."""
+        device; scalar states are floats. States of rows or columns are copies as ``numpy.ndarray``, float64.
+        Reading a scalar or such a copy that lives on a GPU waits for it. ``shared`` has those that are one
+        number for all tensors."""
         definition = self.definition
         active = self._active()
         views = {}
@@ -500,10 +502,13 @@ class Optimizer:
         """The names of the states that exist in each group."""
         return [self.definition.active_state(**group.options) for group in self._groups]
 
-    def _read_workspace(self) -> tuple[HostArray, HostArray]:
+    def _existing_workspace(self) -> Workspace:
         if self._workspace is None:
             raise CompilerBug(f"{self.definition.name} has states on the device, but isn't staged")
-        return self._workspace.read()
+        return self._workspace
+
+    def _read_workspace(self) -> tuple[HostArray, HostArray]:
+        return self._existing_workspace().read()
 
     def _reader(self, state: str) -> Any:
         if state in self.definition.scalar_states:
@@ -512,6 +517,9 @@ class Optimizer:
         if state in self.definition.device_states:
             column = self.definition.device_states.index(state)
             return lambda i: float(self._read_workspace()[0][i, column])
+        lines = LineStates(self.definition, [tensor.plan.shape for tensor in self._tensors])
+        if state in lines:
+            return lambda i: lines.get(self._existing_workspace().read_lines(), state, i)
         column = self.definition.array_states.index(state)
         return lambda i: self._tensors[i].plan.states[column]
 

@@ -19,12 +19,8 @@ import numpy as np
 from solvergen.runtime import scalars
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import ReductionKind
-
-CHUNK_TERMS = 4096
-"""Terms that one total is made of."""
-
-LANES = 256
-"""Running values side by side in a chunk."""
+from solvergen.runtime.line_reductions import Over, Source, line_totals
+from solvergen.runtime.ordering import CHUNK_TERMS, LANES, combining, halved
 
 BLOCK = 32 * CHUNK_TERMS
 """Terms that are formed at a time, so that they stay in the cache."""
@@ -86,39 +82,57 @@ def over_all(kind: ReductionKind, index: int, *elements: Any) -> OverAll:
     return OverAll(kind, index, total_of(kind, *elements), int(np.size(elements[0])))
 
 
-def sum_of(x: Any) -> float:
+# Of what follows, ``over`` says what there is one result for: a Python float for the tensor, or an array of
+# float64 for its rows, columns or matrices. ``source`` says what the terms belong to: the elements, or lines.
+# Arrays are then [matrices, rows, columns].
+
+
+def sum_of(x: Any, over: Over = "tensor", source: Source = "elements") -> Any:
     """The sum."""
-    return total_of("sum", x)
+    return _reduced_over("sum", over, source, x)
 
 
-def mean(x: Any) -> float:
-    """The sum by the number of elements; NaN where there are none."""
-    return finished("mean", total_of("mean", x), float(np.size(x)))
+def mean(x: Any, over: Over = "tensor", source: Source = "elements") -> Any:
+    """The sum by the number of terms; NaN where there are none."""
+    return _reduced_over("mean", over, source, x)
 
 
-def dot(x: Any, y: Any) -> float:
+def dot(x: Any, y: Any, over: Over = "tensor", source: Source = "elements") -> Any:
     """The sum of products."""
-    return total_of("dot", x, y)
+    return _reduced_over("dot", over, source, x, y)
 
 
-def norm2(x: Any) -> float:
+def norm2(x: Any, over: Over = "tensor", source: Source = "elements") -> Any:
     """The root of the sum of squares."""
-    return finished("norm2", total_of("norm2", x), float(np.size(x)))
+    return _reduced_over("norm2", over, source, x)
 
 
-def norm1(x: Any) -> float:
+def norm1(x: Any, over: Over = "tensor", source: Source = "elements") -> Any:
     """The sum of absolute values."""
-    return total_of("norm1", x)
+    return _reduced_over("norm1", over, source, x)
 
 
-def max_abs(x: Any) -> float:
-    """The largest absolute value, 0 where there are no elements; NaN if there is one."""
-    return total_of("max_abs", x)
+def max_abs(x: Any, over: Over = "tensor", source: Source = "elements") -> Any:
+    """The largest absolute value, 0 where there are no terms; NaN if there is one."""
+    return _reduced_over("max_abs", over, source, x)
 
 
-def count_nonzero(x: Any) -> float:
-    """How many elements aren't zero. NaN isn't."""
-    return total_of("count_nonzero", x)
+def count_nonzero(x: Any, over: Over = "tensor", source: Source = "elements") -> Any:
+    """How many aren't zero. NaN isn't."""
+    return _reduced_over("count_nonzero", over, source, x)
+
+
+def _reduced_over(kind: ReductionKind, over: Over, source: Source, *operands: Any) -> Any:
+    if over == "tensor" and source == "elements":
+        return finished(kind, total_of(kind, *operands), float(np.size(operands[0])))
+    with np.errstate(all="ignore"):
+        terms = TERMS[kind](*np.broadcast_arrays(*operands))
+        if over == "tensor":
+            return finished(kind, total_of_terms(kind, terms.reshape(-1)), float(terms.size))
+        totals = line_totals(over, terms, source, kind == "max_abs")
+        if kind == "norm2":
+            return np.sqrt(totals)
+        return totals / (terms.size / totals.size if totals.size else 1.0) if kind == "mean" else totals
 
 
 def finished(kind: ReductionKind, total: float, size: float) -> float:
@@ -158,7 +172,7 @@ def _reduced(totals: HostArray, largest: bool) -> float:
 
 
 def _chunk_totals(terms: HostArray, largest: bool) -> HostArray:
-    combine = _larger if largest else np.add
+    combine = combining(largest)
     count = -(-terms.size // CHUNK_TERMS)
     if terms.size != count * CHUNK_TERMS:
         filled = np.zeros(count * CHUNK_TERMS)
@@ -168,14 +182,4 @@ def _chunk_totals(terms: HostArray, largest: bool) -> HostArray:
     lanes = np.zeros((count, LANES))
     for row in range(rows.shape[1]):
         lanes = combine(lanes, rows[:, row])
-    half = LANES
-    while half > 1:
-        half //= 2
-        lanes = combine(lanes[:, :half], lanes[:, half : 2 * half])
-    result: HostArray = lanes[:, 0]
-    return result
-
-
-def _larger(a: HostArray, b: HostArray) -> HostArray:
-    """``a`` where it is larger or NaN, else ``b``."""
-    return np.where((a > b) | (a != a), a, b)
+    return halved(lanes, combine)

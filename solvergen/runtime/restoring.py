@@ -18,9 +18,10 @@ from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend, Workspace
 from solvergen.runtime.buffers import ARRAY_TYPES, address_of, type_name, writable
 from solvergen.runtime.cohorts import Cohort, Cohorts
-from solvergen.runtime.definition import Definition
+from solvergen.runtime.definition import Definition, Rank
 from solvergen.runtime.groups import Group, as_float
 from solvergen.runtime.interrupts import uninterrupted
+from solvergen.runtime.lines import LineStates
 from solvergen.runtime.naming import listed
 from solvergen.runtime.spans import Spans
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
@@ -41,6 +42,7 @@ def snapshot(
     """Copies of everything; of the parameters too where ``params`` says so."""
     kept = []
     states, shared = _read(workspace)
+    lines, tables = _read_lines(definition, tensors, workspace)
     for i, tensor in enumerate(tensors):
         cohort = cohorts.of(i)
         active = definition.active_state(**groups[tensor.group].options)
@@ -58,7 +60,8 @@ def snapshot(
                     name: backend.to_host(state)
                     for name, state in zip(definition.array_states, tensor.plan.states, strict=True)
                     if state is not None
-                },
+                }
+                | {name: lines.get(tables, name, i) for name in lines if name in active},
                 param=backend.to_host(tensor.plan.param) if params else None,
             )
         )
@@ -124,9 +127,12 @@ def restore(
     ]
 
     states, shared = _read(workspace)
+    lines, tables = _read_lines(definition, tensors, workspace)
     for i, kept in enumerate(found.tensors):
         for column, name in enumerate(definition.device_states):
             states[i, column] = kept.scalars.get(name, states[i, column])
+        for name in (name for name in lines if name in kept.arrays):
+            lines.put(tables, name, i, kept.arrays[name])
     for column, name in enumerate(definition.shared_states):
         shared[column] = data.shared.get(name, shared[column])
 
@@ -149,6 +155,7 @@ def restore(
             backend.copy_in(target, kept_array)
         if workspace is not None:
             workspace.write(states, shared)
+            workspace.write_lines(tables)
         cohorts.restore(restored)
         if hyperparameters:
             for group, values in zip(groups, found.groups, strict=True):
@@ -160,6 +167,14 @@ def restore(
 def _read(workspace: Workspace | None) -> tuple[HostArray, HostArray]:
     """The scalar and the shared states that live beside the tensors: none without a workspace."""
     return (np.zeros((0, 0)), np.zeros(0)) if workspace is None else workspace.read()
+
+
+def _read_lines(
+    definition: Definition, tensors: Sequence[Tensor], workspace: Workspace | None
+) -> tuple[LineStates, Mapping[Rank, HostArray]]:
+    """The states of lines: where each is, and their tables."""
+    lines = LineStates(definition, [tensor.plan.shape for tensor in tensors])
+    return lines, {} if workspace is None or not definition.has_lines else workspace.read_lines()
 
 
 def as_dict(data: SnapshotData) -> dict[str, Any]:

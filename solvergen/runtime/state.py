@@ -17,7 +17,8 @@ class TensorData:
     """One parameter. ``dtype`` names its storage type, ``t`` counts its updates.
 
     ``scalars`` holds its active scalar states, ``arrays`` its active array states: C-contiguous, of
-    the parameter's shape and compute type. ``param`` is the parameter itself where it was kept too.
+    the parameter's shape and compute type, or (states of lines) of float64 and the shape that
+    ``lines.state_shape`` says. ``param`` is the parameter itself where it was kept too.
     """
 
     name: str
@@ -44,9 +45,9 @@ class GroupData:
 class SnapshotData:
     """An optimizer at rest.
 
-    ``version`` is solvergen's; ``schema`` lists (name, ``"param"``, ``"scalar"`` or ``"shared"``) of all
-    states of the definition in order, whether active or not. ``shared`` holds those that are one number for
-    the whole optimizer, as far as they exist. ``frozen`` are names of tensors.
+    ``version`` is solvergen's; ``schema`` lists (name, shape as in ``State``) of all states of the definition
+    in order, whether active or not. ``shared`` holds those that are one number for the whole optimizer, as far
+    as they exist. ``frozen`` are names of tensors.
     """
 
     spec: str

@@ -12,6 +12,7 @@ from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend, TensorPlan, Workspace
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
+from solvergen.runtime.lines import LineStates
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,4 +92,11 @@ def make_workspace(
                 shared[column] = initial[g][name]
                 break
     workspace.write(states, shared)
+    if definition.has_lines:
+        lines = LineStates(definition, [tensor.plan.shape for tensor in tensors])
+        tables = lines.empty()
+        for name in lines:
+            for i, tensor in enumerate(tensors):
+                lines.put(tables, name, i, initial[tensor.group][name])
+        workspace.write_lines(tables)
     return workspace

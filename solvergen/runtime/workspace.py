@@ -8,15 +8,16 @@ and lives where the tensors live. ``KernelWorkspace`` has the order of a step fo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.definition import Definition
+from solvergen.runtime.definition import Definition, Rank
 from solvergen.runtime.interrupts import uninterrupted
+from solvergen.runtime.lines import LineTables
 from solvergen.runtime.reductions import total_of_terms
 
 if TYPE_CHECKING:
@@ -46,6 +47,15 @@ class KernelWorkspace(ABC):
     @abstractmethod
     def read(self) -> tuple[HostArray, HostArray]:
         """See ``Workspace``."""
+
+    def read_lines(self) -> Mapping[Rank, HostArray]:
+        """See ``Workspace``. Of rules without lines there are none."""
+        return {}
+
+    def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
+        """See ``Workspace``."""
+        if states:
+            raise CompilerBug(f"{self._definition.name} has no states of lines here")
 
     @abstractmethod
     def write(self, states: HostArray, shared: HostArray) -> None:
@@ -111,9 +121,17 @@ class HostWorkspace(KernelWorkspace):
     Tables without columns have one that nothing uses, so that every array has an address.
     """
 
-    def __init__(self, definition: Definition, sizes: Sequence[int]) -> None:
-        """``sizes``: elements of each tensor, by position."""
+    def __init__(
+        self,
+        definition: Definition,
+        sizes: Sequence[int],
+        shapes: Sequence[tuple[int, ...]] | None = None,
+    ) -> None:
+        """``sizes``: elements of each tensor, by position; ``shapes`` are wanted for rules with lines."""
         super().__init__(definition)
+        if definition.has_lines and shapes is None:
+            raise CompilerBug(f"{definition.name} has lines, but its tensors no shapes")
+        self.lines = LineTables(definition, shapes) if definition.has_lines and shapes is not None else None
         count, reductions = len(sizes), max(1, definition.n_reductions)
         self.totals = np.zeros((count, reductions))
         self.over_all = np.zeros(reductions)
@@ -155,6 +173,17 @@ class HostWorkspace(KernelWorkspace):
     def commit(self) -> None:
         """See ``KernelWorkspace``."""
         self.present = 1 - self.present
+
+    def read_lines(self) -> Mapping[Rank, HostArray]:
+        """See ``Workspace``."""
+        return {} if self.lines is None else self.lines.read()
+
+    def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
+        """See ``Workspace``."""
+        if self.lines is None:
+            super().write_lines(states)
+        else:
+            self.lines.write(states)
 
     def read(self) -> tuple[HostArray, HostArray]:
         """See ``Workspace``."""

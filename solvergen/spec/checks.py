@@ -15,6 +15,7 @@ from solvergen.spec.core_schema import vanishes
 from solvergen.spec.counterparts import check_counterparts
 from solvergen.spec.limits import MAX_WHOLE
 from solvergen.spec.names import (
+    LINES,
     class_name_of,
     problem_with_argument,
     problem_with_class_name,
@@ -174,12 +175,16 @@ def check_scalar_copies(tree: Mapping, source: Source) -> _Findings:
         if not isinstance(entry, Mapping):
             continue
         init, shape = entry.get("init"), entry.get("shape")
-        if _is_text(init, "param") and isinstance(shape, Scalar) and shape.value in ("scalar", "shared"):
+        if (
+            _is_text(init, "param")
+            and isinstance(shape, Scalar)
+            and shape.value in ("scalar", "shared", *LINES)
+        ):
             assert init is not None
             yield _found(
                 source,
                 "SG027",
-                f"{shorten(key.text.text)} is one number, so it can't begin as a copy of the parameter",
+                f"{shorten(key.text.text)} isn't shaped as the parameter, so it can't begin as a copy of it",
                 init.location,
                 f"remove 'shape: {shape.value}', or give a number",
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from solvergen.errors import Location
+from solvergen.spec.names import LINES
 from solvergen.spec.source import Source, Text
 
 __all__ = [
@@ -93,9 +94,11 @@ class Option:
 class State:
     """What a rule remembers of each parameter from step to step.
 
-    ``shape`` is ``"param"`` (one number an element), ``"scalar"`` (one a parameter) or ``"shared"`` (one
-    for the whole optimizer). ``init`` is a number, an expression in hyperparameters and options, or
-    exactly ``param``: a copy of the parameter. ``when``: the condition on options under which it exists.
+    ``shape`` is ``"param"`` (one number an element), ``"scalar"`` (one a parameter), ``"shared"`` (one
+    for the whole optimizer), or one of ``rows``, ``columns``, ``matrices``, ``leading`` and ``trailing`` (one
+    for each of these lines of the parameter). ``init`` is a number, an expression in hyperparameters and
+    options, or exactly ``param``: a copy of the parameter. ``when``: the condition on options under which it
+    exists.
     ``output``: it is there for the caller to read, and needs no effect on the parameter.
     """
 
@@ -116,6 +119,11 @@ class State:
     def is_shared(self) -> bool:
         """Is it one number for the whole optimizer?"""
         return self.shape == "shared"
+
+    @property
+    def is_of_lines(self) -> bool:
+        """Is it one number for each line of the parameter?"""
+        return self.shape in LINES
 
     @property
     def copies_param(self) -> bool:

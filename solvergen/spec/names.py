@@ -29,6 +29,10 @@ FUNCTIONS = ("sqrt", "abs", "sign", "min", "max", "exp", "log", "tanh", "cbrt", 
 REDUCTIONS = ("sum", "mean", "dot", "norm2", "norm1", "max_abs", "count_nonzero", "all")
 """The reductions and what they range over; a test holds this to ``solvergen.ir.reductions``."""
 
+LINES = ("rows", "columns", "matrices", "leading", "trailing")
+"""What values can be for, between tensors and elements."""
+
+EXTENTS = ("ndim",)
 STATEMENTS = ("gradient",)
 WRAPPERS_PREFIX = "wrap_"
 INTERNAL_FUNCTIONS = ("ipow", "pow")
@@ -82,6 +86,10 @@ def problem_with_name(name: str) -> tuple[str, str] | None:
         return "SG021", "it is a function of the language"
     if name in REDUCTIONS:
         return "SG021", "it is a word of the language's reductions"
+    if name in LINES:
+        return "SG021", "it says along what a reduction goes"
+    if name in EXTENTS:
+        return "SG021", "it is a function of the language"
     if name.startswith(WRAPPERS_PREFIX):
         return "SG021", "names that begin with it belong to what wraps updates"
     if name in STATEMENTS:

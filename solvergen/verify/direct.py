@@ -24,6 +24,7 @@ from solvergen.runtime.dtypes import compute_dtype
 from solvergen.verify import order
 from solvergen.verify.evaluations import gradient_at
 from solvergen.verify.example import Example, Step, Tensor
+from solvergen.verify.lines import lines_of, matrices_of, state_shape
 from solvergen.verify.trace import Moment, Trace
 
 
@@ -49,7 +50,9 @@ class Followed:
         self.written: HostArray | None = None  # what the last step has left in the gradient's buffer
         active = definition.active_state(**options)
         initial = definition.initial_state(**hyperparameters, **options)
-        self.arrays: dict[str, HostArray | None] = dict.fromkeys(definition.array_states)
+        self.view = definition.view
+        self.arrays: dict[str, HostArray | None] = dict.fromkeys(s.name for s in definition.reference_arrays)
+        self.lines = {s.name: s.rank for s in definition.reference_arrays if s.rank is not None}
         self.scalars: dict[str, float | None] = dict.fromkeys(definition.all_scalar_states)
         self.shared = tuple(name for name in definition.shared_states if name in active)
         for state in definition.state:
@@ -60,6 +63,9 @@ class Followed:
                 self.scalars[state.name] = float(drawn.scalars.get(state.name, value))
             elif state.name in drawn.arrays:
                 self.arrays[state.name] = drawn.arrays[state.name]
+            elif state.name in self.lines:
+                shape = state_shape(self.view, self.lines[state.name], param.shape)
+                self.arrays[state.name] = np.full(shape, value, np.float64)
             elif value == "param":
                 self.arrays[state.name] = param.astype(self.real)
             else:
@@ -72,10 +78,15 @@ class Followed:
         all tensors and for gradients on the way to them. ``shared``: the states of the whole optimizer, as
         they are."""
         self.grad_dtype = gradient.dtype
+        elements = matrices_of(self.view, self.param.shape) if self.view else self.param.shape
+        arrays = (
+            array if array is None else array.reshape(self._seen(name, elements))
+            for name, array in self.arrays.items()
+        )
         return self.definition.update(
-            self.param.astype(self.real),
-            gradient.astype(self.real),
-            *self.arrays.values(),
+            self.param.astype(self.real).reshape(elements),
+            gradient.astype(self.real).reshape(elements),
+            *arrays,
             *self.scalars.values(),
             *(shared[name] if name in self.shared else None for name in self.definition.shared_states),
             *hyperparameters.values(),
@@ -83,16 +94,28 @@ class Followed:
             *self.options.values(),
             self.real.type,
             _rounding(self.param.dtype, self.real),
+            *((float(self.param.ndim),) if self.view else ()),
         )
+
+    def _seen(self, name: str, elements: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape in which the rule sees a state."""
+        return lines_of(self.lines[name], elements) if name in self.lines else elements
 
     def finish(self, results: tuple[Any, ...]) -> dict[str, float]:
         """Keep what the update returned. Returns the shared states as this tensor has them."""
         storage, shape, real = self.param.dtype, self.param.shape, self.real
+        seen = matrices_of(self.view, shape) if self.view else shape
 
         def stored(elements: Any) -> HostArray:
-            # A scalar stands for one value of every element.
-            array: HostArray = np.broadcast_to(np.asarray(elements, real), shape)
-            return array
+            # A scalar stands for one value of every element, a line's for one of each of its own.
+            array: HostArray = np.broadcast_to(np.asarray(elements, real), seen)
+            lying: HostArray = array.reshape(shape)
+            return lying
+
+        def kept(name: str, lines: Any) -> HostArray:
+            array: HostArray = np.broadcast_to(np.asarray(lines, np.float64), self._seen(name, seen))
+            lying: HostArray = array.reshape(state_shape(self.view, self.lines[name], shape))
+            return lying
 
         self.t += 1
         if self.writes_grad:
@@ -103,7 +126,7 @@ class Followed:
         rest = dict(zip(names, results[1 : len(names) + 1], strict=True))
         for name, value in rest.items():
             if self.arrays.get(name) is not None:
-                self.arrays[name] = np.array(stored(value))
+                self.arrays[name] = np.array(kept(name, value) if name in self.lines else stored(value))
             elif self.scalars.get(name) is not None:
                 self.scalars[name] = float(value)
         return {name: float(rest[name]) for name in self.shared}

@@ -153,7 +153,7 @@ class Disagreement:
             values = ", ".join(hexadecimal(v) for v in array.reshape(-1))
             return f" = [{values}]" if array.ndim else f" = {values}"
         d = self.difference
-        if d is not None and d.tensor == tensor.name and d.index is not None:
+        if d is not None and d.tensor == tensor.name and d.index is not None and has_element(array, d.index):
             return f", there {hexadecimal(array[d.index])}"
         return ""
 
@@ -181,6 +181,11 @@ class Disagreement:
                 "equation": None if equation is None else {"text": equation.text, "place": equation.place},
             },
         }
+
+
+def has_element(array: Any, index: tuple[int, ...]) -> bool:
+    """Whether there is such an element; an index may be one of a state of lines."""
+    return len(index) == array.ndim and all(i < n for i, n in zip(index, array.shape, strict=True))
 
 
 def _settings(values: Mapping[str, object]) -> str:

@@ -225,14 +225,19 @@ def _moment(
     written: Mapping[str, HostArray] | None = None,
 ) -> Moment:
     """What can be seen of the optimizer now, copied to the host. ``written``: by the step, of gradients."""
-    arrays = made.definition.array_states
+    arrays = [s.name for s in made.definition.reference_arrays]
     buffers: dict[str, dict[str, HostArray]] = {}
     scalars: dict[str, dict[str, float]] = {}
     state = made.state
     for tensor in example.tensors:
         name = tensor.name
         held = {s: state[s][name] for s in state if name in state[s]}
-        buffers[name] = {s: backend.to_host(a) for s, a in held.items() if s in arrays}
+        buffers[name] = {
+            # What belongs to lines comes as a copy on the host.
+            s: a if type(a) is np.ndarray else backend.to_host(a)
+            for s, a in held.items()
+            if s in arrays
+        }
         buffers[name]["param"] = backend.to_host(made.params[name])
         if written is not None and name in written:
             buffers[name]["grad"] = written[name]

@@ -9,15 +9,17 @@ kept if the backend still differs from the rule. Every cut makes something small
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from solvergen.runtime.arrays import HostArray
-from solvergen.verify.disagreement import Disagreement
+from solvergen.runtime.definition import Definition
+from solvergen.verify.disagreement import Disagreement, has_element
 from solvergen.verify.example import Example, Step
+from solvergen.verify.lines import axes_of
 from solvergen.verify.settings import Space
 
 Examine = Callable[[Example], Disagreement | None]
@@ -163,22 +165,64 @@ def _elements(found: Disagreement, space: Space) -> Iterator[Example]:
         size = tensor.param.size
         if size < 2:
             continue
-        if d is not None and d.tensor == tensor.name and d.index is not None:
+        lines = [name for names in space.definition.line_states.values() for name in names]
+        if len(tensor.shape) > 1 and space.definition.has_lines:
+            yield from _parts(example, i, space.definition)
+        if d is not None and d.tensor == tensor.name and d.index is not None and d.buffer not in lines:
             at = int(np.ravel_multi_index(d.index, tensor.shape))
-            yield _cut(example, i, slice(at, at + 1))
+            yield _cut(example, i, slice(at, at + 1), lines)
             if at + 1 < size:
-                yield _cut(example, i, slice(0, at + 1))
+                yield _cut(example, i, slice(0, at + 1), lines)
             if at:
-                yield _cut(example, i, slice(at, size))
+                yield _cut(example, i, slice(at, size), lines)
         for kept in (*(n for n in SIZES if n < size), size - size // 2, size - 1):
-            yield _cut(example, i, slice(size - kept, size))
-            yield _cut(example, i, slice(0, kept))
+            yield _cut(example, i, slice(size - kept, size), lines)
+            yield _cut(example, i, slice(0, kept), lines)
         if len(tensor.shape) > 1:
-            yield _cut(example, i, slice(0, size))
+            yield _cut(example, i, slice(0, size), lines)
 
 
-def _cut(example: Example, index: int, part: slice) -> Example:
-    """``example`` with one tensor cut down to some of its elements, in one dimension."""
+def _parts(example: Example, index: int, definition: Definition) -> Iterator[Example]:
+    """With a part of an axis of a tensor, its lines staying lines."""
+    tensor = example.tensors[index]
+    ranks = {state.name: state.rank for state in definition.reference_arrays}
+    for axis, length in enumerate(tensor.shape):
+        for kept in dict.fromkeys((1, length // 2, length - 1)):
+            if not 0 < kept < length:
+                continue
+            for places in (range(kept), range(length - kept, length)):
+
+                def cut(
+                    array: HostArray, axes: Sequence[int], axis: int = axis, places: range = places
+                ) -> HostArray:
+                    if axis not in axes:
+                        return array
+                    few: HostArray = np.take(array, places, axes.index(axis))
+                    return few
+
+                whole = range(len(tensor.shape))
+                arrays = {
+                    name: cut(
+                        array,
+                        whole
+                        if (rank := ranks[name]) is None
+                        else axes_of(definition.view, rank, len(whole)),
+                    )
+                    for name, array in tensor.arrays.items()
+                }
+                steps = [
+                    step
+                    if (gradient := step.gradients[index]) is None
+                    else replace(step, gradients=_with(step.gradients, index, cut(gradient, whole)))
+                    for step in example.steps
+                ]
+                fewer = replace(tensor, param=cut(tensor.param, whole), arrays=arrays)
+                yield replace(example, tensors=_with(example.tensors, index, fewer), steps=tuple(steps))
+
+
+def _cut(example: Example, index: int, part: slice, lines: Collection[str]) -> Example:
+    """``example`` with one tensor cut down to some of its elements, in one dimension. States of ``lines``,
+    which are others then, begin as the rule says."""
 
     def cut(array: HostArray) -> HostArray:
         few: HostArray = array.reshape(-1)[part].copy()
@@ -192,7 +236,9 @@ def _cut(example: Example, index: int, part: slice) -> Example:
         for step in example.steps
     ]
     fewer = replace(
-        tensor, param=cut(tensor.param), arrays={name: cut(array) for name, array in tensor.arrays.items()}
+        tensor,
+        param=cut(tensor.param),
+        arrays={name: cut(array) for name, array in tensor.arrays.items() if name not in lines},
     )
     tensors = _with(example.tensors, index, fewer)
     return replace(example, tensors=tensors, steps=tuple(steps))
@@ -221,7 +267,7 @@ def _zeroed(array: HostArray, at: tuple[int, ...] | None) -> Iterator[HostArray]
     if array.tobytes() == zeros.tobytes():
         return
     yield zeros
-    if at is not None and array.size > 1:
+    if at is not None and array.size > 1 and has_element(array, at):
         one = zeros.copy()
         one[at] = array[at]
         if one.tobytes() != array.tobytes():

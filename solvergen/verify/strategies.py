@@ -6,6 +6,7 @@ drawn. Each strategy shrinks towards one tensor of one element, float32, zeros, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,13 +14,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.definition import Definition
+from solvergen.runtime.definition import Definition, State, View
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.groups import multipliers_of
 from solvergen.verify.direct import Followed, hyperparameters_of, whole_of
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
+from solvergen.verify.lines import state_shape
 from solvergen.verify.settings import Space, hyperparameters_near
 from solvergen.verify.values import CALM, KINDS, SEEDS, arrays
 
@@ -75,18 +77,26 @@ _SCALAR_STATES = st.floats(0.0, 2.0)
 _DICE = {n: st.integers(0, n - 1) for n in (2, 3, 4, 5, 6, 20)}
 
 
+ROWS, COLUMNS = (1, 2, 3, 5, 8, 9, 63, 64, 65, 129), (1, 2, 3, 4, 7, 17, 31, 255, 256, 257, 513)
+"""Rows and columns of matrices: few, and about the edges of the tiles that lines are reduced in."""
+_MATRICES = st.sampled_from((1, 1, 1, 2, 3))
+_ROWS, _COLUMNS = st.sampled_from((*ROWS, 0)), st.sampled_from((*COLUMNS, 0))
+
+
 @dataclass(frozen=True)
 class Manner:
     """How tensors are drawn: their sizes, what they hold, and that one in ``mixed`` runs has two mixes of
-    types."""
+    types. ``matrices``: mostly of two or three axes."""
 
     sizes: st.SearchStrategy[int] = _SIZES
     kinds: st.SearchStrategy[str] = KINDS
     mixed: int = 5
+    matrices: bool = False
 
 
 ELEMENTWISE = Manner()
 STAGED = Manner(_STAGED_SIZES, mixed=3)
+LINES = replace(STAGED, matrices=True)
 
 
 def _one_in(draw: st.DrawFn, n: int) -> bool:
@@ -111,6 +121,21 @@ def shapes(draw: st.DrawFn, most: int, sizes: st.SearchStrategy[int] = _SIZES) -
 
 
 @st.composite
+def matrices(draw: st.DrawFn, most: int) -> tuple[int, ...]:
+    """Shapes of two or three axes, some empty, of at most ``most`` elements."""
+    rows = draw(_ROWS)
+    columns = draw(_COLUMNS)
+    if _one_in(draw, 3):
+        rows, columns = columns, rows  # so that lines of either kind are long
+    shape: tuple[int, ...] = (rows, columns)
+    if _one_in(draw, 3):
+        shape = draw(st.permutations((draw(_MATRICES), *shape)).map(tuple))
+    while math.prod(shape) > most:
+        shape = tuple(-(-n // 2) if n > 1 else n for n in shape) if most else (0, *shape[1:])
+    return shape
+
+
+@st.composite
 def _groups(draw: st.DrawFn, space: Space, late: bool) -> tuple[tuple[Group, ...], list[dict[str, float]]]:
     """The groups, and the hyperparameters that each begins with. ``late``: see ``hyperparameters_near``."""
     factors = multipliers_of(space.definition.hyperparameter_names)
@@ -131,13 +156,15 @@ def _groups(draw: st.DrawFn, space: Space, late: bool) -> tuple[tuple[Group, ...
 def _tensors(
     draw: st.DrawFn,
     limits: Limits,
-    states: Sequence[tuple[Sequence[str], Sequence[str]]],
+    states: Sequence[tuple[Sequence[State], Sequence[str]]],
+    view: View,
     pairs: Sequence[tuple[str, str]],
     manner: Manner,
 ) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
     """The parameters, and the storage type of each one's gradient.
 
-    ``states``: names of the array states and of the scalar states that each group has.
+    ``states``: the states that are arrays and the names of the scalar states, that each group has.
+    ``view``: the definition's.
     """
     groups = len(states)
     count = draw(st.integers(groups, max(groups, limits.tensors)))
@@ -152,7 +179,10 @@ def _tensors(
     left, tensors, types = limits.elements, [], []
     for index in range(count):
         param, grad = mixes[len(mixes) > 1 and _one_in(draw, 2)]
-        shape = draw(shapes(left, manner.sizes))
+        if manner.matrices and not _one_in(draw, 4):
+            shape = draw(matrices(left))
+        else:
+            shape = draw(shapes(left, manner.sizes))
         left -= int(np.prod(shape, dtype=np.int64))
         # The first tensors fill the groups, so that none is empty.
         group = index if index < groups else draw(st.integers(0, groups - 1))
@@ -166,7 +196,12 @@ def _tensors(
                 contents,
                 offset,
                 group,
-                {name: draw(arrays(compute, shape, manner.kinds)) for name in held},
+                {
+                    state.name: draw(arrays(compute, shape, manner.kinds))
+                    if state.rank is None
+                    else draw(arrays("float64", state_shape(view, state.rank, shape), manner.kinds))
+                    for state in held
+                },
                 {name: draw(_SCALAR_STATES) for name in floats},
             )
         )
@@ -174,11 +209,11 @@ def _tensors(
     return tuple(tensors), tuple(types)
 
 
-def _states(definition: Definition, options: Mapping[str, bool]) -> tuple[list[str], list[str]]:
-    """Names of the array states and of the scalar states that exist under ``options``."""
+def _states(definition: Definition, options: Mapping[str, bool]) -> tuple[list[State], list[str]]:
+    """The states that are arrays, and the names of the scalar states, that exist under ``options``."""
     active = definition.active_state(**options)
     return (
-        [name for name in definition.array_states if name in active],
+        [state for state in definition.reference_arrays if state.name in active],
         [name for name in definition.all_scalar_states if name in active],
     )
 
@@ -244,7 +279,7 @@ def _gradients(
     """
     if not _one_in(draw, 3):
         return draw(arrays(dtype, now.param.shape, kinds))
-    states = [state for state in now.arrays.values() if state is not None]
+    states = [state for name, state in now.arrays.items() if state is not None and name not in now.lines]
     others = [now.param, *([] if before is None else [before])]
     return draw(_opposed(dtype, states, others, hyperparameters))
 
@@ -265,11 +300,11 @@ def examples(
         for group, hyperparameters in zip(groups, current, strict=True)
     ]
     definition = space.definition
-    manner = STAGED if definition.is_staged else ELEMENTWISE
+    manner = LINES if definition.has_lines else STAGED if definition.is_staged else ELEMENTWISE
     if definition.is_staged and not _one_in(draw, 4):
         manner = replace(manner, kinds=CALM)
     states = [_states(definition, chosen) for chosen in options]
-    tensors, types = draw(_tensors(limits, states, pairs, manner))
+    tensors, types = draw(_tensors(limits, states, definition.view, pairs, manner))
     example = Example(groups, tensors, (Step((), 0, tuple(current)),), start=start)
     # The rule is followed on the way, so that gradients can oppose what stands beside them by then.
     with np.errstate(all="ignore"):

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from solvergen.runtime.arrays import Array, HostArray
-from solvergen.runtime.definition import Definition, Initial
+from solvergen.runtime.definition import Definition, Initial, Rank
 from solvergen.runtime.spans import Spans
 
 
@@ -164,6 +164,15 @@ class Workspace(Protocol):
 
     def write(self, states: HostArray, shared: HostArray) -> None:
         """Overwrite both: what ``read`` returns. Steps that are under way come first."""
+        ...
+
+    def read_lines(self) -> Mapping[Rank, HostArray]:
+        """Copies of the states of lines: float64 [lines of all tensors, n_states] by rank, of rules with
+        lines; empty for others. Waits for the steps that are under way."""
+        ...
+
+    def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
+        """Overwrite them: what ``read_lines`` returns."""
         ...
 
     def run(

@@ -91,7 +91,7 @@ class CpuBackend(HostArrays):
         """A workspace whose reductions over all tensors are native."""
         from solvergen.runtime.backends.cpu_staged import CpuWorkspace
 
-        return CpuWorkspace(definition, [param.size for param in params])
+        return CpuWorkspace(definition, [param.size for param in params], [param.shape for param in params])
 
     def prepare(self, plan: LaunchPlan) -> CpuLauncher | StagedCpuLauncher:
         """Compile the kernel or load it, and build the tables of pointers and chunks."""

@@ -16,78 +16,26 @@ from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends import cpu
 from solvergen.runtime.backends.base import LaunchPlan, Step
+from solvergen.runtime.backends.cpu_lines import CpuLines, Tiles
+from solvergen.runtime.backends.cpu_reductions import ColumnReducer, Reducer
 from solvergen.runtime.buffers import KeptParameters, address_of
 from solvergen.runtime.definition import Definition, Pass
 from solvergen.runtime.kernel_interface import chunk_table
-from solvergen.runtime.native.library import Reduction, Stage, StagedJob, StageJob, function_address, library
-from solvergen.runtime.reductions import CHUNK_TERMS
+from solvergen.runtime.native.library import LinesJob, Stage, StageJob, function_address
+from solvergen.runtime.ordering import CHUNK_TERMS
 from solvergen.runtime.workspace import HostWorkspace
-
-MANY_TERMS = 1 << 16
-"""Fewer terms than that are reduced by the caller: waking a thread takes as long."""
-
-
-class Reducer:
-    """Reduces segments of rows of terms to rows of totals: a job for the pool with its tables."""
-
-    def __init__(
-        self,
-        terms: HostArray,
-        offsets: HostArray,
-        places: HostArray,
-        columns: Sequence[tuple[int, int, bool]],
-        out: HostArray,
-    ) -> None:
-        """``offsets``: where each segment's rows of ``terms`` begin, and their end; ``places``: the row of
-        ``out`` for each. ``columns``: column of ``terms``, column of ``out``, whether the larger is taken."""
-        n_terms = int(offsets[-1])
-        fits = (
-            terms.shape[0] >= n_terms
-            and out.ndim == 2
-            and all(0 <= a < terms.shape[1] and 0 <= b < out.shape[1] for a, b, _ in columns)
-            and (places.size == 0 or 0 <= int(places.min()) <= int(places.max()) < len(out))
-        )
-        if not fits:
-            raise CompilerBug(f"reductions {columns} of {terms.shape} to {out.shape}")
-        self._run = library().run
-        from_ = np.array([column for column, _, _ in columns], np.int32)
-        to = np.array([column for _, column, _ in columns], np.int32)
-        largest = np.array([larger for _, _, larger in columns], np.uint8)
-        self._keeps = (terms, offsets, places, from_, to, largest, out)
-        self._job = Reduction(
-            address_of(terms),
-            terms.shape[1],
-            address_of(offsets),
-            address_of(places),
-            address_of(from_),
-            address_of(to),
-            address_of(largest),
-            len(columns),
-            address_of(out),
-            out.shape[1],
-        )
-        self._units, helpers = np.array([0, len(places)], np.int64), 0
-        if n_terms * len(columns) >= MANY_TERMS and len(places) > 1:
-            self._units = cpu.unit_table(np.diff(offsets), MANY_TERMS // 4)
-            helpers = min(library().helpers(), len(self._units) - 2)
-        self._arguments = (
-            library().reduce,
-            ctypes.addressof(self._job),
-            address_of(self._units),
-            len(self._units) - 1,
-            helpers,
-        )
-
-    def run(self) -> None:
-        """Reduce."""
-        self._run(*self._arguments)
 
 
 class CpuWorkspace(HostWorkspace):
     """A workspace on the host whose reductions over all tensors are native."""
 
-    def __init__(self, definition: Definition, sizes: Sequence[int]) -> None:
-        super().__init__(definition, sizes)
+    def __init__(
+        self,
+        definition: Definition,
+        sizes: Sequence[int],
+        shapes: Sequence[tuple[int, ...]] | None = None,
+    ) -> None:
+        super().__init__(definition, sizes, shapes)
         self._over_all = {
             number: self._reducer_over_all(one)
             for number, one in enumerate(definition.passes)
@@ -120,6 +68,9 @@ class StagedCpuLauncher(cpu.CpuTensors):
         self._workspace = workspace
         self._positions = np.array(plan.positions, np.int32)
         self._shared = [address_of(row) for row in workspace.shared]
+        self._lines = (
+            CpuLines(plan, workspace.lines, self._positions) if workspace.lines is not None else None
+        )
         self._kept = KeptParameters(plan)
         self._step: Step | None = None
         self._tables: tuple[HostArray, ...] = ()
@@ -129,7 +80,7 @@ class StagedCpuLauncher(cpu.CpuTensors):
         self._exact_units = cpu.unit_table(self._exact["count"], cpu.CHUNK_SIZE)
         # Where each tensor's chunks begin.
         self._offsets = np.searchsorted(self._exact["tensor"], np.arange(len(sizes) + 1)).astype(np.int64)
-        self._jobs: list[StagedJob] = []
+        self._jobs: list[LinesJob] = []
         self._passes = {number: self._prepared(number) for number in plan.passes}
 
         self._stage = Stage(
@@ -139,6 +90,7 @@ class StagedCpuLauncher(cpu.CpuTensors):
             sizes=address_of(workspace.sizes),
             values=address_of(workspace.values),
             states=address_of(workspace.states),
+            lines=self._lines.address if self._lines is not None else None,
         )
         self._whole = np.array([0, len(plan.tensors)], np.int64)
         self._stage_jobs = {
@@ -146,11 +98,13 @@ class StagedCpuLauncher(cpu.CpuTensors):
                 function_address(getattr(kernel, f"sg_stage_{number}")), ctypes.addressof(self._stage)
             )
             for number in plan.stages
+            if number in plan.definition.stages
         }
         self._stages = {
             number: (self._library.run_stage, ctypes.addressof(job), address_of(self._whole), 1, 0)
             for number, job in self._stage_jobs.items()
         }
+        self._line_stages = self._lines.stages(kernel, self._stage) if self._lines is not None else {}
 
     @property
     def plan(self) -> LaunchPlan:
@@ -175,33 +129,48 @@ class StagedCpuLauncher(cpu.CpuTensors):
         stage.shared, stage.shared_new = self._shared[present], self._shared[1 - present]
 
     def run_stage(self, stage: int) -> None:
-        """Run a stage for all tensors, on this thread."""
-        self._library.run(*self._stages[stage])
+        """Run a stage for all tensors, on this thread, and what it has for lines."""
+        if stage in self._stages:
+            self._library.run(*self._stages[stage])
+        for arguments in self._line_stages.get(stage, ()):
+            self._library.run(*arguments)
 
     def run_pass(self, number: int) -> None:
         """Run a pass over all tensors and reduce what it forms."""
         self._check_bound()
-        arguments, reducer = self._passes[number]
-        self._library.run(*arguments)
-        if reducer is not None:
+        arguments, reducers = self._passes[number]
+        if arguments is not None:
+            self._library.run(*arguments)
+        for reducer in reducers:
             reducer.run()
 
     def put_back(self) -> None:
         """See ``KernelLauncher``."""
         self._kept.put_back()
 
-    def _prepared(self, number: int) -> tuple[tuple[int, int, int, int, int], Reducer | None]:
+    def _prepared(
+        self, number: int
+    ) -> tuple[tuple[int, int, int, int, int] | None, list[Reducer | ColumnReducer]]:
         """What runs a pass, and what reduces its terms if it forms any."""
         one = self._plan.definition.passes[number]
         chunks, sweep = self._chunks, self._sweep
-        reducer, partials = None, 0
+        reducers: list[Reducer | ColumnReducer] = []
+        partials, tiles = 0, Tiles()
+        if self._lines is not None and one.walk == "tiles":
+            tiles = self._lines.tiles(one)
+            sweep = self._work_of(self._lines.units)
+            reducers += tiles.reducers
         if one.kinds:
             chunks, sweep = self._exact, self._work_of(self._exact_units)
             terms = np.zeros((max(1, len(chunks)), len(one.kinds)))
             columns = [(i, one.first + i, kind == "max_abs") for i, kind in enumerate(one.kinds)]
-            reducer = Reducer(terms, self._offsets, self._positions, columns, self._workspace.totals)
+            reducers.append(Reducer(terms, self._offsets, self._positions, columns, self._workspace.totals))
             partials = address_of(terms)
-        job = StagedJob(
+        if self._lines is not None:
+            reducers += self._lines.line_reducers(one, self._workspace.totals)
+        if one.walk == "none":
+            return None, reducers
+        job = LinesJob(
             address_of(self._pointers),
             None,
             None,
@@ -209,10 +178,12 @@ class StagedCpuLauncher(cpu.CpuTensors):
             address_of(self._positions),
             address_of(self._workspace.values),
             partials,
+            self._lines.address if self._lines is not None else None,
+            *tiles.addresses,
         )
         self._jobs.append(job)
         function = function_address(getattr(self._kernel, f"sg_pass_{number}"))
-        return (function, ctypes.addressof(job), *sweep), reducer
+        return (function, ctypes.addressof(job), *sweep), reducers
 
     def _use(self, step: Step) -> None:
         """Point the jobs at these arrays, after checks: kernels index without any."""

@@ -117,7 +117,7 @@ class CudaBackend:
                 "on one: make an optimizer for each GPU, or move them"
             )
         home = self._devices(numbers[0] if numbers else 0)
-        return CudaWorkspace(definition, [param.size for param in params], Starter(home), self._kernels)
+        return CudaWorkspace(definition, [param.shape for param in params], Starter(home), self._kernels)
 
     def upload(self, host: HostArray) -> cupy.ndarray:
         """A copy on GPU 0, C-contiguous, that begins at a word. Waits for the current stream."""

@@ -30,7 +30,7 @@ class NumpyBackend(HostArrays):
 
     def workspace(self, definition: Definition, params: Sequence[HostArray]) -> NumpyWorkspace:
         """A workspace that runs references, not kernels."""
-        return NumpyWorkspace(definition, [param.size for param in params])
+        return NumpyWorkspace(definition, [param.size for param in params], [param.shape for param in params])
 
     def prepare(self, plan: LaunchPlan) -> NumpyLauncher | StagedNumpyLauncher:
         """Nothing is compiled; views of the tensors are made once."""

@@ -15,8 +15,9 @@ import numpy as np
 from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan, StagedLauncher, Step
-from solvergen.runtime.backends.numpy_tensors import NumpyTensors
+from solvergen.runtime.backends.numpy_tensors import NumpyTensors, to_store
 from solvergen.runtime.closures import GradientAt
+from solvergen.runtime.definition import Rank
 from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.reductions import OverAll, finished, total_of_terms
 from solvergen.runtime.workspace import HostWorkspace
@@ -64,6 +65,14 @@ class StagedNumpyLauncher(NumpyTensors):
         # Of each scalar state, in the reference's order: the column of the row, or of the workspace.
         self._on_host = {name: i for i, name in enumerate(definition.scalar_states)}
         self._on_device = {name: i for i, name in enumerate(definition.device_states)}
+        # Of each state that is an array to the reference: its place among the tensor's arrays, or its lines.
+        self._places: list[int | tuple[Rank, int]] = [
+            definition.array_states.index(state.name)
+            if state.rank is None
+            else (state.rank, definition.line_states[state.rank].index(state.name))
+            for state in definition.reference_arrays
+        ]
+        self._axes = [(float(len(shape)),) if definition.has_lines else () for shape in self._shapes]
 
     def computations(self, step: Step, workspace: HostWorkspace) -> Iterable[Computation]:
         """Begin the update of each tensor. Nothing is stored."""
@@ -83,7 +92,7 @@ class StagedNumpyLauncher(NumpyTensors):
             values: list[Any] = [
                 param.astype(compute, copy=copied),
                 gradient.astype(compute, copy=copied),
-                *states,
+                *self._state_arrays(place, states, workspace),
             ]
             work = definition.update(
                 *values,
@@ -93,11 +102,31 @@ class StagedNumpyLauncher(NumpyTensors):
                 ),
                 *rows[row][len(self._on_host) :],
                 *self._tail,
+                *self._axes[place],
             )
             yield Computation(self, place, values, work, definition.yields)
 
+    def _state_arrays(
+        self, place: int, states: Sequence[HostArray | None], workspace: HostWorkspace
+    ) -> Iterable[HostArray | None]:
+        """The arrays of a tensor that the reference gets behind parameter and gradient; copies of what
+        belongs to lines."""
+        for state, where in zip(self.plan.definition.reference_arrays, self._places, strict=True):
+            if isinstance(where, int):
+                yield states[where]
+            elif state.name in self._active:
+                yield self._line_state(place, where, workspace).copy()
+            else:
+                yield None
+
+    def _line_state(self, place: int, where: tuple[Rank, int], workspace: HostWorkspace) -> HostArray:
+        """A state of a tensor's lines, in its table."""
+        if workspace.lines is None:
+            raise CompilerBug("states of lines without tables of lines")
+        return workspace.lines.state(where[0], self.plan.positions[place], where[1])
+
     def copies(self) -> list[tuple[HostArray, HostArray]]:
-        """The parameters, flat, each with a copy."""
+        """The parameters, each with a copy."""
         return [(param, param.copy()) for param, _ in self._tensors]
 
     def move(self, waiting: Computation, param: Any) -> None:
@@ -112,16 +141,32 @@ class StagedNumpyLauncher(NumpyTensors):
         gradient: HostArray = self._gradients[waiting.place].astype(self._compute)
         return gradient
 
-    def arrays_to_store(self, done: Computation) -> list[tuple[HostArray, Any]]:
+    def arrays_to_store(self, done: Computation, workspace: HostWorkspace) -> list[tuple[HostArray, Any]]:
         """Where its arrays go."""
         param, states = self._tensors[done.place]
-        return self._to_store(done.values, param, self._gradients[done.place], states, done.results)
+        targets: list[HostArray | None] = [param]
+        of_lines: list[tuple[HostArray, Any]] = []
+        given = zip(done.values[2:], done.results[1:], self._places, strict=False)
+        for value, result, where in given:
+            if isinstance(where, int):
+                targets.append(states[where])
+                continue
+            targets.append(None)
+            if value is not None:
+                if getattr(result, "dtype", np.dtype(np.float64)) != np.float64:
+                    raise CompilerBug(f"the NumPy reference returned {result!r:.80} for lines, not float64")
+                of_lines.append((self._line_state(done.place, where, workspace), result))
+        results = done.results[: len(targets)]
+        if self._writes_grad:
+            targets.append(self._gradients[done.place])
+            results = (*results, done.results[-1])
+        return of_lines + to_store(done.values, targets, results, self._compute)
 
     def scalars_of(self, done: Computation, names: Sequence[str]) -> dict[str, float]:
         """The new values of these scalar or shared states, as far as they exist under the options."""
         definition = self.plan.definition
         order = (*definition.all_scalar_states, *definition.shared_states)
-        first = 1 + len(definition.array_states)
+        first = 1 + len(definition.reference_arrays)
         found = dict(zip(order, done.results[first : first + len(order)], strict=True))
         for name in names:
             if name in self._active and not isinstance(found[name], (float, int)):
@@ -198,7 +243,7 @@ class NumpyWorkspace(HostWorkspace):
 
     def _store(self, computations: Sequence[Computation], leader: int) -> None:
         definition = self._definition
-        arrays = [pair for c in computations for pair in c.launcher.arrays_to_store(c)]
+        arrays = [pair for c in computations for pair in c.launcher.arrays_to_store(c, self)]
         states = self.states.copy()
         shared = self.shared_now.copy()
         for computation in computations:

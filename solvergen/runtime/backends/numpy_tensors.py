@@ -12,19 +12,26 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
 from solvergen.runtime.buffers import ARRAY_TYPES, address_of, may_be_written
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype, rounding
+from solvergen.runtime.lines import matrix_shape
 
 BLOCK = 1 << 14
 """Elements that are looked at at a time."""
 
 
 class NumpyTensors:
-    """The tensors of a plan, as flat views, and what the reference is given behind the values of a row."""
+    """The tensors of a plan, as flat views or (for rules with lines) as matrices, and what the reference is
+    given behind the values of a row."""
 
     def __init__(self, plan: LaunchPlan) -> None:
         self._plan = plan
         self._grad_dtype = numpy_dtype(plan.grad_dtype)
         self._shapes = [tensor.shape for tensor in plan.tensors]
-        self._tensors = [_flat(tensor) for tensor in plan.tensors]
+        view = plan.definition.view
+        self._matrices = [matrix_shape(view, shape) if view else (-1,) for shape in self._shapes]
+        """The shape in which the reference gets each tensor."""
+        self._tensors = [
+            _reshaped(tensor, shape) for tensor, shape in zip(plan.tensors, self._matrices, strict=True)
+        ]
         self._gradients: list[HostArray] = []
         self._compute = compute_dtype(plan.param_dtype)
         options = [plan.options[name] for name in plan.definition.option_names]
@@ -37,7 +44,7 @@ class NumpyTensors:
         if len(gradients) != len(self._shapes) or not may_be_written(self._plan):
             return False
         bound: list[HostArray] = []
-        for shape, gradient in zip(self._shapes, gradients, strict=True):
+        for shape, matrices, gradient in zip(self._shapes, self._matrices, gradients, strict=True):
             if not (
                 isinstance(gradient, np.ndarray)
                 and type(gradient) in ARRAY_TYPES
@@ -51,7 +58,7 @@ class NumpyTensors:
                 start % gradient.itemsize or self._owned.met_by(start, start + gradient.nbytes) is not None
             ):
                 return False
-            bound.append(gradient.view(np.ndarray).reshape(-1))
+            bound.append(gradient.view(np.ndarray).reshape(matrices))
         self._gradients = bound
         return True
 
@@ -60,7 +67,7 @@ class NumpyTensors:
         with np.errstate(all="ignore"):  # ml_dtypes warns of some NaNs
             return all(
                 bool(np.isfinite(gradient[i : i + BLOCK]).all())
-                for gradient in self._gradients
+                for gradient in (bound.reshape(-1) for bound in self._gradients)
                 for i in range(0, gradient.size, BLOCK)
             )
 
@@ -105,6 +112,6 @@ def to_store(
     return pending
 
 
-def _flat(tensor: TensorPlan) -> tuple[HostArray, list[HostArray | None]]:
-    states = [None if state is None else state.reshape(-1) for state in tensor.states]
-    return tensor.param.view(np.ndarray).reshape(-1), states
+def _reshaped(tensor: TensorPlan, shape: tuple[int, ...]) -> tuple[HostArray, list[HostArray | None]]:
+    states = [None if state is None else state.reshape(shape) for state in tensor.states]
+    return tensor.param.view(np.ndarray).reshape(shape), states

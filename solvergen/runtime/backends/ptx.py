@@ -84,8 +84,8 @@ class PtxBackend(HostArrays):
 
     def workspace(self, definition: Definition, params: Sequence[HostArray]) -> CudaWorkspace:  # type: ignore[override]
         """A workspace in the device's memory."""
-        sizes = [param.size for param in params]
-        return CudaWorkspace(definition, sizes, PtxStarter(self._device), self._kernels)
+        shapes = [param.shape for param in params]
+        return CudaWorkspace(definition, shapes, PtxStarter(self._device), self._kernels)
 
     def prepare(self, plan: LaunchPlan) -> PtxLauncher | PtxStagedLauncher:
         """Compile the kernels, or take them from the cache; decode them; build the tables.

@@ -19,6 +19,7 @@ FINITE = "sg_finite"
 REDUCE = "sg_reduce"
 PASS = "sg_pass_{}"
 STAGE = "sg_stage_{}"
+LINE_STAGE = "sg_{}_stage_{}"
 
 KEPT = 256
 """Kernels that are kept loaded although nobody may be using them; the least recently used are dropped.

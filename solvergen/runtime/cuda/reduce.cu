@@ -17,6 +17,13 @@ struct sg_column {
     int largest;
 };
 
+/* Rows of terms from begin to end, and where the values of its chunks lie in scratch. */
+struct sg_segment {
+    sg_i64 begin;
+    sg_i64 end;
+    sg_i64 scratch;
+};
+
 /* The next value `b` after `a`. Of NaNs the first stays. */
 template <bool sg_largest>
 static __device__ __forceinline__ double sg_combined(const double a, const double b) {
@@ -85,27 +92,26 @@ static __device__ double sg_segment_value(const double *terms, int width, sg_i64
 }
 
 /* terms     rows of `width` numbers
-   offsets   [segments + 1]: segment s has the rows offsets[s] to offsets[s + 1]
-   places    [segments]: its row of `out`
+   segments  [n_segments]
+   places    [n_segments]: a segment's row of `out`
    columns   [n_columns]
-   scratch   [offsets[segments] / 4096 + segments][n_columns], for the values of chunks
+   scratch   rows of n_columns numbers, for the values of chunks: as many for a segment as it has chunks, if several
    out       rows of `stride` numbers */
 extern "C" __global__ void __launch_bounds__(SG_THREADS)
-sg_reduce(const double *terms, int width, const sg_i64 *offsets, const int *places, sg_i64 segments,
+sg_reduce(const double *terms, int width, const sg_segment *segments, const int *places, sg_i64 n_segments,
           const sg_column *columns, int n_columns, double *scratch, double *out, int stride) {
     __shared__ double lanes[SG_THREADS];
-    for (sg_i64 job = blockIdx.x; job < segments * n_columns; job += gridDim.x) {
-        const sg_i64 segment = job / n_columns;
+    for (sg_i64 job = blockIdx.x; job < n_segments * n_columns; job += gridDim.x) {
+        const sg_i64 place = places[job / n_columns];
+        const sg_segment segment = segments[job / n_columns];
         const int index = (int)(job % n_columns);
         const sg_column column = columns[index];
-        const sg_i64 begin = offsets[segment];
-        const sg_i64 count = offsets[segment + 1] - begin;
-        /* A segment's chunks number no more than its rows / 4096 rounded up: so segments' values don't meet. */
-        double *values = scratch + (begin / SG_CHUNK + segment) * n_columns + index;
-        const double *first = terms + begin * width + column.from;
+        const sg_i64 count = segment.end - segment.begin;
+        double *values = scratch + segment.scratch * n_columns + index;
+        const double *first = terms + segment.begin * width + column.from;
         if (count == 1) { /* of most tensors there is one chunk, whose value is the tensor's */
             if (threadIdx.x == 0) {
-                out[(sg_i64)places[segment] * stride + column.to] = *first;
+                out[place * stride + column.to] = *first;
             }
             continue;
         }
@@ -113,7 +119,7 @@ sg_reduce(const double *terms, int width, const sg_i64 *offsets, const int *plac
                                   ? sg_segment_value<true>(first, width, count, values, n_columns, lanes)
                                   : sg_segment_value<false>(first, width, count, values, n_columns, lanes);
         if (threadIdx.x == 0) {
-            out[(sg_i64)places[segment] * stride + column.to] = result;
+            out[place * stride + column.to] = result;
         }
     }
 }

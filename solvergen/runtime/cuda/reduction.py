@@ -12,7 +12,7 @@ from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import REDUCE_TEXT
 from solvergen.runtime.cuda.starting import Memory, Region, Starter
 from solvergen.runtime.cuda.tables import MAX_BLOCKS
-from solvergen.runtime.reductions import CHUNK_TERMS
+from solvergen.runtime.ordering import CHUNK_TERMS
 
 
 class Column(NamedTuple):
@@ -34,8 +34,9 @@ class Reduction:
         starter: Starter,
         kernel: Kernel,
         lengths: Sequence[int] | HostArray,
-        places: Sequence[int],
+        places: Sequence[int] | HostArray,
         columns: Sequence[Column],
+        begins: Sequence[int] | HostArray | None = None,
     ) -> None:
         """
         Args:
@@ -44,18 +45,24 @@ class Reduction:
             lengths: rows of terms of each segment.
             places: the row of results of each segment.
             columns: at least one.
+            begins: the first row of terms of each segment; if None, they follow one another.
         """
-        offsets = np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))]).astype(np.int64)
+        counts = np.asarray(lengths, np.int64)
+        chunks = np.where(counts > CHUNK_TERMS, -(-counts // CHUNK_TERMS), 0)
+        segments = np.zeros((len(counts), 3), np.int64)
+        segments[:, 0] = np.cumsum(counts) - counts if begins is None else begins
+        segments[:, 1] = segments[:, 0] + counts
+        segments[:, 2] = np.cumsum(chunks) - chunks
         self._starter = starter
         self._kernel = kernel
         self._segments = len(places)
         self._columns = len(columns)
         self._tables = Memory(
             starter.device,
-            offsets=offsets,
+            segments=segments,
             places=np.array(places, np.int32),
             columns=np.array([tuple(map(int, column)) for column in columns], np.int32),
-            scratch=(int(offsets[-1]) // CHUNK_TERMS + self._segments) * self._columns,
+            scratch=int(chunks.sum()) * self._columns,
         )
 
     def run(self, terms: Region, width: int, results: Region, stride: int) -> None:
@@ -67,10 +74,12 @@ class Reduction:
             results: rows of ``stride`` numbers.
             stride: numbers in a row of results.
         """
+        if not self._segments:
+            return
         arguments = (
             terms,
             np.int32(width),
-            self._tables.region("offsets", "the table of segments"),
+            self._tables.region("segments", "the table of segments"),
             self._tables.region("places", "the table of rows of totals"),
             np.int64(self._segments),
             self._tables.region("columns", "the table of reductions"),

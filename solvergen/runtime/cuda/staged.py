@@ -15,15 +15,17 @@ from solvergen.errors import CompilerBug
 from solvergen.runtime.backends.base import LaunchPlan, Step
 from solvergen.runtime.buffers import narrowed
 from solvergen.runtime.cuda.device import Kernel
-from solvergen.runtime.cuda.kernels import PASS, STAGE, Kernels
+from solvergen.runtime.cuda.kernels import LINE_STAGE, PASS, STAGE, Kernels
 from solvergen.runtime.cuda.launch import Access, BoundTensors, FiniteSearch, TableSet
+from solvergen.runtime.cuda.lines import DeviceLines, LineLaunch
 from solvergen.runtime.cuda.reduction import Column, Reduction
 from solvergen.runtime.cuda.starting import Bound, Memory, Region, Starter
 from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS
 from solvergen.runtime.cuda.workspace import CudaWorkspace
+from solvergen.runtime.definition import RANKS, Rank
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.kernel_interface import CHUNK, chunk_table
-from solvergen.runtime.reductions import CHUNK_TERMS
+from solvergen.runtime.ordering import CHUNK_TERMS
 
 
 class StagedCudaLauncher(BoundTensors):
@@ -38,8 +40,14 @@ class StagedCudaLauncher(BoundTensors):
         self._workspace = plan.workspace
         self._starter = starter
         self._text = Path(plan.definition.folder) / "kernel.cu"
-        names = {("pass", k): PASS.format(k) for k in plan.passes}
-        names |= {("stage", k): STAGE.format(k) for k in plan.stages}
+        passes = [(k, plan.definition.passes[k]) for k in sorted(plan.passes)]
+        names = {("pass", k): PASS.format(k) for k, one in passes if one.walk != "none"}
+        names |= {("stage", k): STAGE.format(k) for k in plan.stages if k in plan.definition.stages}
+        names |= {
+            (rank, k): LINE_STAGE.format(rank, k)
+            for k, rank in plan.definition.line_stages
+            if k in plan.stages
+        }
         self._kernels: dict[tuple[str, int], Kernel] = {
             key: kernels.update(
                 starter.device,
@@ -53,7 +61,6 @@ class StagedCudaLauncher(BoundTensors):
         }
         chunks = chunk_table(self._sizes, CHUNK_TERMS)
         self.chunk_count = len(chunks)
-        passes = [(k, plan.definition.passes[k]) for k in sorted(plan.passes)]
         most = max((len(one.kinds) for _, one in passes), default=0)
         self._tables = Memory(
             starter.device,
@@ -61,6 +68,10 @@ class StagedCudaLauncher(BoundTensors):
             positions=np.array(plan.positions, np.int32),
             partials=self.chunk_count * most,
         )
+        self._lines: tuple[DeviceLines, LineLaunch] | None = None
+        if self._workspace.lines is not None:
+            tables, reduce = self._workspace.lines, kernels.reduce(starter.device)
+            self._lines = tables, LineLaunch(tables, starter, reduce, plan.positions, dict(passes))
         lengths = np.bincount(chunks["tensor"], minlength=len(plan.tensors))
         self._reductions = {
             k: Reduction(
@@ -102,9 +113,9 @@ class StagedCudaLauncher(BoundTensors):
         }
 
     def run_stage(self, stage: int) -> None:
-        """Start the scalar work of all tensors. Returns before it is done."""
+        """Start the scalar work of all tensors, and that of their lines. Returns before it is done."""
         workspace, count = self._workspace, len(self._sizes)
-        arguments = (
+        arguments: tuple[Region | np.generic, ...] = (
             self._step["the table of rows"],
             self._positions,
             self._step["the table of wide scalars"],
@@ -119,11 +130,78 @@ class StagedCudaLauncher(BoundTensors):
             np.int64(workspace.leader),
             np.int64(count),
         )
-        blocks = min(-(-count // THREADS), MAX_BLOCKS)
-        self._start("stage", stage, blocks, arguments)
+        if self._lines is not None:
+            arguments = (*arguments, self._lines[0].shapes())
+        if ("stage", stage) in self._kernels:
+            self._start("stage", stage, _blocks_for(count), arguments)
+        for rank in RANKS:
+            if (rank, stage) in self._kernels:
+                self._run_line_stage(stage, rank)
+
+    def _run_line_stage(self, stage: int, rank: Rank) -> None:
+        """The scalar work of one rank's lines."""
+        assert self._lines is not None
+        workspace, (tables, launch) = self._workspace, self._lines
+        arguments: list[Region | np.generic] = [
+            self._step["the table of rows"],
+            self._positions,
+            self._step["the table of wide scalars"],
+            workspace.totals(),
+            workspace.over_all(),
+            workspace.sizes(),
+            np.float64(workspace.total_size),
+            workspace.values(),
+            workspace.states(),
+            workspace.shared_now(),
+            tables.shapes(),
+        ]
+        for read in dict.fromkeys(("matrices", rank)):
+            own = read == rank
+            arguments += [
+                tables.totals(read),
+                tables.values(read, writable=own),
+                tables.states(read, writable=own),
+            ]
+        arguments += [launch.starts(rank), np.int64(len(self._sizes))]
+        count = launch.line_count(rank)
+        if count:
+            self._start(rank, stage, _blocks_for(count), tuple(arguments))
 
     def run_pass(self, number: int) -> None:
         """Start a pass over all elements, and the reduction of its terms. Returns before they are done."""
+        workspace = self._workspace
+        one = self.plan.definition.passes[number]
+        if one.walk == "flat":
+            self._run_flat(number)
+        elif one.walk == "tiles":
+            self._run_tiles(number)
+        if self._lines is not None:
+            self._lines[1].reduce(number, workspace.totals(writable=True), workspace.reductions)
+
+    def _run_tiles(self, number: int) -> None:
+        """A pass that forms reductions of rows and columns."""
+        assert self._lines is not None
+        tables, launch = self._lines
+        one = self.plan.definition.passes[number]
+        if not launch.tile_count:
+            return
+        arguments = (
+            self._step["the table of pointers"],
+            self._step["the table of rows"],
+            self._step["the table of scalars"],
+            launch.tiles(),
+            np.int64(launch.tile_count),
+            self._positions,
+            self._workspace.values(),
+            *tables.read(),
+            launch.offsets(),
+            launch.row_partials(len(one.row_kinds), writable=True),
+            launch.column_partials(len(one.column_kinds), writable=True),
+        )
+        self._start("pass", number, min(launch.tile_count, MAX_BLOCKS), arguments, bound=True)
+
+    def _run_flat(self, number: int) -> None:
+        """A pass over chunks, and the reduction of its terms."""
         workspace = self._workspace
         width = len(self.plan.definition.passes[number].kinds)
         nbytes = 8 * self.chunk_count * width
@@ -139,6 +217,7 @@ class StagedCudaLauncher(BoundTensors):
                 self._positions,
                 workspace.values(),
                 partials,
+                *(() if self._lines is None else self._lines[0].read()),
             )
             self._start("pass", number, min(self.chunk_count, MAX_BLOCKS), arguments, bound=True)
         if number in self._reductions:
@@ -188,3 +267,8 @@ class StagedCudaLauncher(BoundTensors):
         with contextlib.suppress(Exception):
             for tables in self._sets:
                 tables.wait()
+
+
+def _blocks_for(count: int) -> int:
+    """Blocks of which each thread takes one of so many."""
+    return min(-(-count // THREADS), MAX_BLOCKS)

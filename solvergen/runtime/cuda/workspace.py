@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.cuda.kernels import Kernels
+from solvergen.runtime.cuda.lines import DeviceLines
 from solvergen.runtime.cuda.reduction import Column, Reduction
 from solvergen.runtime.cuda.starting import Memory, Region, Starter
-from solvergen.runtime.definition import Definition
+from solvergen.runtime.definition import Definition, Rank
+from solvergen.runtime.lines import geometry_table
 from solvergen.runtime.workspace import KernelWorkspace
 
 
@@ -22,23 +25,23 @@ class CudaWorkspace(KernelWorkspace):
     """
 
     def __init__(
-        self, definition: Definition, sizes: Sequence[int], starter: Starter, kernels: Kernels
+        self, definition: Definition, shapes: Sequence[tuple[int, ...]], starter: Starter, kernels: Kernels
     ) -> None:
-        """``sizes``: elements of each tensor, by position. Raises KernelBuildError."""
+        """``shapes``: of each tensor, by position. Raises KernelBuildError."""
         super().__init__(definition)
         self.reductions = max(1, definition.n_reductions)
         """Columns of the table of totals."""
         self.total_size = 0.0
         self.leader = 0
         self._device = starter.device
-        self._count = len(sizes)
+        self._count = len(shapes)
         self._n_states = max(1, len(definition.device_states))
         self._n_shared = max(1, len(definition.shared_states))
         self._present = 0
         clears = definition.reduces_over_all
         self._memory = Memory(
             starter.device,
-            sizes=np.array(sizes, np.float64),
+            sizes=np.array([math.prod(shape) for shape in shapes], np.float64),
             totals=np.zeros((self._count, self.reductions)),
             zeros=np.zeros((self._count, self.reductions) if clears else 0),
             over_all=np.zeros(self.reductions),
@@ -46,6 +49,9 @@ class CudaWorkspace(KernelWorkspace):
             states=np.zeros((self._count, self._n_states)),
             shared=np.zeros((2, self._n_shared)),
         )
+        self.lines: DeviceLines | None = None
+        if definition.has_lines:
+            self.lines = DeviceLines(definition, geometry_table(definition.view, shapes), starter)
         self._all: dict[int, Reduction] = {}
         for number, one in enumerate(definition.passes):
             columns = [
@@ -119,6 +125,34 @@ class CudaWorkspace(KernelWorkspace):
             raise CompilerBug(f"states of the shape {states.shape} and shared ones of {shared.shape}")
         held = [np.ascontiguousarray(states, np.float64), np.ascontiguousarray(shared, np.float64)]
         for array, region in zip(held, (self.states(), self.shared_now()), strict=True):
+            if array.size:
+                self._device.upload(region.address, array.reshape(-1).view(np.uint8))
+        self._device.synchronize()  # they go away
+
+    def read_lines(self) -> Mapping[Rank, HostArray]:
+        """See ``Workspace``. Waits for the current stream."""
+        if self.lines is None:
+            return super().read_lines()
+        found: dict[Rank, HostArray] = {}
+        for rank, names in self._definition.line_states.items():
+            table = np.zeros((self.lines.counts[rank], self.lines.widths[rank, "states"]))
+            if table.size:
+                self._device.download(table.reshape(-1).view(np.uint8), self.lines.states(rank).address)
+            found[rank] = table[:, : len(names)].copy()
+        return found
+
+    def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
+        """See ``Workspace``. Waits for the current stream."""
+        if self.lines is None:
+            super().write_lines(states)
+            return
+        held = []
+        for rank, names in self._definition.line_states.items():
+            shape = self.lines.counts[rank], len(names)
+            if states[rank].shape != shape:
+                raise CompilerBug(f"states of {rank} of the shape {states[rank].shape}, not {shape}")
+            held.append((np.ascontiguousarray(states[rank], np.float64), self.lines.states(rank)))
+        for array, region in held:
             if array.size:
                 self._device.upload(region.address, array.reshape(-1).view(np.uint8))
         self._device.synchronize()  # they go away

@@ -74,6 +74,36 @@ class StagedJob(Structure):
     )
 
 
+class LinesJob(Structure):
+    """What a pass of a rule with lines reads: a staged job, and what belongs to lines."""
+
+    _fields_ = (
+        *StagedJob._fields_,
+        ("lines", c_void_p),
+        ("tiles", c_void_p),
+        ("offsets", c_void_p),
+        ("row_partials", c_void_p),
+        ("column_partials", c_void_p),
+    )
+
+
+class Lines(Structure):
+    """The tables of lines."""
+
+    _fields_ = (
+        ("geometry", c_void_p),
+        ("row_totals", c_void_p),
+        ("row_values", c_void_p),
+        ("row_states", c_void_p),
+        ("column_totals", c_void_p),
+        ("column_values", c_void_p),
+        ("column_states", c_void_p),
+        ("matrix_totals", c_void_p),
+        ("matrix_values", c_void_p),
+        ("matrix_states", c_void_p),
+    )
+
+
 class Stage(Structure):
     """What a stage reads and writes."""
 
@@ -90,7 +120,14 @@ class Stage(Structure):
         ("shared", c_void_p),
         ("shared_new", c_void_p),
         ("leader", c_int64),
+        ("lines", c_void_p),  # read by rules with lines only
     )
+
+
+class LineStage(Structure):
+    """A stage of lines: the stage, and the pieces in which they are worked on."""
+
+    _fields_ = (("stage", c_void_p), ("pieces", c_void_p))
 
 
 class StageJob(Structure):
@@ -105,7 +142,8 @@ class Reduction(Structure):
     _fields_ = (
         ("terms", c_void_p),
         ("stride", c_int64),
-        ("offsets", c_void_p),
+        ("starts", c_void_p),
+        ("ends", c_void_p),
         ("places", c_void_p),
         ("from", c_void_p),
         ("to", c_void_p),
@@ -113,6 +151,20 @@ class Reduction(Structure):
         ("columns", c_int64),
         ("out", c_void_p),
         ("out_stride", c_int64),
+    )
+
+
+class ColumnReduction(Structure):
+    """Terms of columns of matrices, and where their totals go."""
+
+    _fields_ = (
+        ("terms", c_void_p),
+        ("pieces", c_void_p),
+        ("largest", c_void_p),
+        ("columns", c_int64),
+        ("out", c_void_p),
+        ("out_stride", c_int64),
+        ("out_first", c_int64),
     )
 
 
@@ -142,6 +194,7 @@ class Library:
             for name in ("float32", "float64", "bfloat16", "float16")
         }
         self.reduce = function_address(loaded.sg_reduce)
+        self.reduce_columns = function_address(loaded.sg_reduce_columns)
         self.run_stage = function_address(loaded.sg_run_stage)
         # Called with the GIL held: it reads Python's objects.
         holding = ctypes.PyDLL(loaded._name, handle=loaded._handle)

@@ -1,8 +1,9 @@
 /* Reduces terms to totals, in the one order that all backends have (runtime/reductions.py), and runs stages.
 
-A pass leaves a row of totals for each chunk of a tensor; here they are terms. Terms of many tensors are reduced
-by one call. All of this works on as many float64 as there are chunks of 4,096 elements, so it costs little beside
-the passes; what is vectorised is so for the sake of small tensors. */
+A pass leaves a row of totals for each chunk of a tensor, or for each row and column of a tile of a matrix
+(runtime/line_reductions.py); here they are terms. Terms of many tensors are reduced by one call. All of this works
+on as many float64 as there are chunks of 4,096 elements, so it costs little beside the passes; what is vectorised is
+so for the sake of small tensors. */
 
 #include "native.h"
 
@@ -12,7 +13,8 @@ the passes; what is vectorised is so for the sake of small tensors. */
 struct sg_reduction {
     const double *terms;     /* [terms][stride] */
     int64_t stride;
-    const int64_t *offsets;  /* [segments + 1]: where each segment's terms begin */
+    const int64_t *starts;   /* [segments]: where each segment's terms begin */
+    const int64_t *ends;     /* [segments] */
     const int32_t *places;   /* [segments]: the row of `out` that takes its totals */
     const int32_t *from;     /* [columns]: columns of `terms`, */
     const int32_t *to;       /* [columns]: those of `out` */
@@ -47,15 +49,20 @@ static inline double larger(double a, double b) {
             lanes[i] = OPERATION(lanes[i], upper[i]);                                                      \
     }                                                                                                      \
                                                                                                            \
-    static double NAME##_lanes(double *lanes) {                                                            \
-        for (int64_t half = LANES / 2; half > 0; half /= 2)                                                \
+    static void NAME##_lanes(double *lanes, int64_t width) {                                               \
+        for (int64_t half = width / 2; half > 0; half /= 2)                                                \
             NAME##_half(lanes, lanes + half, half);                                                        \
-        return lanes[0];                                                                                   \
     }                                                                                                      \
                                                                                                            \
-    /* The total of up to `span` terms as one chunk: of the terms, or of the totals of chunks. */          \
+    /* The total of up to `span` terms as one chunk: of the terms, or of the totals of chunks. Lanes that   \
+       no term belongs to are +0.0: one of them stands for all. */                                         \
     static double NAME##_chunk(const double *terms, int64_t stride, int64_t count, int64_t span) {         \
-        double lanes[LANES] = {0.0};                                                                       \
+        double lanes[LANES];                                                                               \
+        int64_t width = span == CHUNK_TERMS ? 1 : LANES;                                                   \
+        while (width < count && width < LANES)                                                             \
+            width *= 2;                                                                                    \
+        for (int64_t i = 0; i < width; ++i)                                                                \
+            lanes[i] = 0.0;                                                                                \
         if (span == CHUNK_TERMS) {                                                                         \
             for (int64_t i = 0; i < count; i += LANES)                                                     \
                 NAME##_row(lanes, terms + i * stride, stride, count - i < LANES ? count - i : LANES);      \
@@ -66,7 +73,8 @@ static inline double larger(double a, double b) {
                     lanes[lane],                                                                           \
                     NAME##_chunk(terms + i * stride, stride, count - i < below ? count - i : below, below)); \
         }                                                                                                  \
-        return NAME##_lanes(lanes);                                                                        \
+        NAME##_lanes(lanes, width);                                                                        \
+        return width < LANES ? OPERATION(lanes[0], 0.0) : lanes[0];                                        \
     }                                                                                                      \
                                                                                                            \
     static double NAME(const double *terms, int64_t stride, int64_t count) {                               \
@@ -85,13 +93,71 @@ REDUCING(total_largest, larger)
 SG_EXPORT void sg_reduce(const void *argument, int64_t first, int64_t last) {
     const struct sg_reduction *job = argument;
     for (int64_t s = first; s < last; ++s) {
-        const double *terms = job->terms + job->offsets[s] * job->stride;
-        const int64_t count = job->offsets[s + 1] - job->offsets[s];
+        const double *terms = job->terms + job->starts[s] * job->stride;
+        const int64_t count = job->ends[s] - job->starts[s];
         double *out = job->out + (int64_t)job->places[s] * job->out_stride;
         for (int64_t c = 0; c < job->columns; ++c) {
             const double *column = terms + job->from[c];
             out[job->to[c]] = job->largest[c] ? total_largest(column, job->stride, count)
                                               : total_sum(column, job->stride, count);
+        }
+    }
+}
+
+/* ---- columns of matrices ----------------------------------------------------------------------- */
+
+#define SIDE_BY_SIDE 16 /* columns whose terms are brought together at a time, */
+#define TILES 256       /* if they have at most so many */
+
+/* Some columns of a matrix, whose terms lie in rows of them: one for each tile, from above. */
+struct sg_columns {
+    int64_t start; /* of the first column's first term */
+    int64_t tiles;
+    int64_t width; /* terms from one tile to the next */
+    int64_t place; /* the row of `out` for the first column */
+    int64_t count;
+};
+
+struct sg_column_reduction {
+    const double *terms; /* [terms][columns] */
+    const struct sg_columns *pieces;
+    const uint8_t *largest; /* [columns] */
+    int64_t columns;        /* reductions of each column of the matrix */
+    double *out;
+    int64_t out_stride;
+    int64_t out_first;
+};
+
+static double column_total(const double *terms, int64_t stride, int64_t count, int largest) {
+    return largest ? total_largest(terms, stride, count) : total_sum(terms, stride, count);
+}
+
+/* The pieces [first, last): a job for the pool. */
+SG_EXPORT void sg_reduce_columns(const void *argument, int64_t first, int64_t last) {
+    const struct sg_column_reduction *job = argument;
+    double block[SIDE_BY_SIDE * TILES];
+    for (int64_t p = first; p < last; ++p) {
+        const struct sg_columns *piece = &job->pieces[p];
+        const int64_t stride = piece->width * job->columns;
+        for (int64_t c = 0; c < job->columns; ++c) {
+            double *out = job->out + piece->place * job->out_stride + job->out_first + c;
+            const double *terms = job->terms + piece->start * job->columns + c;
+            for (int64_t i = 0; i < piece->count; i += SIDE_BY_SIDE) {
+                const int64_t many = piece->count - i < SIDE_BY_SIDE ? piece->count - i : SIDE_BY_SIDE;
+                const double *from = terms + i * job->columns;
+                if (piece->tiles > TILES) {
+                    for (int64_t j = 0; j < many; ++j)
+                        out[(i + j) * job->out_stride] =
+                            column_total(from + j * job->columns, stride, piece->tiles, job->largest[c]);
+                    continue;
+                }
+                for (int64_t t = 0; t < piece->tiles; ++t)
+                    for (int64_t j = 0; j < many; ++j)
+                        block[j * TILES + t] = from[t * stride + j * job->columns];
+                for (int64_t j = 0; j < many; ++j)
+                    out[(i + j) * job->out_stride] =
+                        column_total(block + j * TILES, 1, piece->tiles, job->largest[c]);
+            }
         }
     }
 }

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from solvergen.errors import HyperparameterError, SnapshotMismatch
-from solvergen.runtime.definition import Definition
+from solvergen.runtime.definition import RANK_OF_SHAPE, Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.groups import checked_multiplier, checked_value, effective
+from solvergen.runtime.lines import shape_of_kind
 from solvergen.runtime.naming import listed, nearest, quoted
 from solvergen.runtime.snapshots.document import check
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
@@ -17,7 +18,12 @@ _MOST_LINES = 10
 """Lines that one kind of difference may fill; how many more there are is said."""
 
 
-_KINDS = {"param": "shaped as its parameter", "scalar": "a scalar", "shared": "one number for all tensors"}
+_KINDS = {
+    "param": "shaped as its parameter",
+    "scalar": "a scalar",
+    "shared": "one number for all tensors",
+    **{kind: f"one number for each of its {RANK_OF_SHAPE[kind]} ({kind})" for kind in RANK_OF_SHAPE},
+}
 
 
 @dataclass(frozen=True)
@@ -126,10 +132,12 @@ def _tensors(data: SnapshotData, tensors: Sequence[TensorLayout]) -> Iterator[st
         yield f"{_count(missing, 'tensor')} of this optimizer not in it: {listed(sorted(missing))}"
     if extra := theirs.keys() - ours.keys():
         yield f"{_count(extra, 'tensor')} in it that this optimizer does not have: {listed(sorted(extra))}"
-    yield from _capped(_shapes_and_dtypes(theirs, ours))
+    yield from _capped(_shapes_and_dtypes(theirs, ours, dict(data.schema)))
 
 
-def _shapes_and_dtypes(theirs: Mapping[str, TensorData], ours: Mapping[str, TensorLayout]) -> Iterator[str]:
+def _shapes_and_dtypes(
+    theirs: Mapping[str, TensorData], ours: Mapping[str, TensorLayout], kinds: Mapping[str, str]
+) -> Iterator[str]:
     for name in sorted(theirs.keys() & ours.keys()):
         there, here = theirs[name], ours[name]
         if there.shape != here.shape:
@@ -139,9 +147,10 @@ def _shapes_and_dtypes(theirs: Mapping[str, TensorData], ours: Mapping[str, Tens
             continue
         compute = STORAGE_TYPES[here.dtype].compute
         for state, array in sorted(there.arrays.items()):
-            if array.dtype.name != compute:
-                yield f"state {state!r} of tensor {quoted(name)} is {array.dtype.name} in it, {compute} here"
-            elif array.shape != there.shape:
+            due = "float64" if kinds[state] in RANK_OF_SHAPE else compute
+            if array.dtype.name != due:
+                yield f"state {state!r} of tensor {quoted(name)} is {array.dtype.name} in it, {due} here"
+            elif array.shape != shape_of_kind(kinds[state], there.shape):
                 yield f"state {state!r} of tensor {quoted(name)} has the shape {array.shape} in it"
 
 

@@ -11,11 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from solvergen.errors import SnapshotError
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.definition import RANK_OF_SHAPE, Shape
 from solvergen.runtime.dtypes import STORAGE_TYPES
+from solvergen.runtime.lines import shape_of_kind
 from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots import strict_json
 from solvergen.runtime.snapshots.arrays import (
@@ -28,7 +30,8 @@ from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 
 FORMAT = 3
 """Newest version of the document and of how the files hold it. Raised by any change that a reader must know
-of. Files are written in the oldest that can say what they hold: 2 knows shared states, 3 frozen tensors."""
+of. Files are written in the oldest that can say what they hold: 2 knows shared states and states of lines,
+3 frozen tensors."""
 
 T = TypeVar("T")
 
@@ -64,7 +67,7 @@ def version_of(data: SnapshotData) -> int:
     """The format in which ``data`` is written."""
     if data.frozen:
         return 3
-    return 2 if any(kind == "shared" for _, kind in data.schema) else 1
+    return 2 if any(kind == "shared" or kind in RANK_OF_SHAPE for _, kind in data.schema) else 1
 
 
 def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
@@ -73,6 +76,7 @@ def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
     Raises:
         SnapshotError: an array's shape isn't its parameter's, or its dtype can't be stored.
     """
+    kinds = dict(data.schema)
     for tensor in data.tensors:
         pieces: list[tuple[str | None, HostArray]] = [*tensor.arrays.items()]
         if tensor.param is not None:
@@ -84,12 +88,20 @@ def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
                 raise SnapshotError(
                     f"the {what} has dtype {dtype}; a snapshot holds {', '.join(STORAGE_TYPES)}"
                 )
-            if array.shape != tensor.shape:
-                raise SnapshotError(f"the {what} has shape {array.shape}, its parameter {tensor.shape}")
+            shape = tensor.shape if state is None else _shape_of(state, kinds, tensor.shape)
+            if array.shape != shape:
+                due = f"not {shape}" if shape != tensor.shape else f"its parameter {tensor.shape}"
+                raise SnapshotError(f"the {what} has shape {array.shape}, {due}")
             if state is None and dtype != tensor.dtype:
                 raise SnapshotError(f"the {what} is {dtype} but declared as {tensor.dtype}")
             key = param_key(tensor.name) if state is None else state_key(state, tensor.name)
-            yield Slot(tensor.name, state, ArraySpec(key, dtype, tensor.shape)), array
+            yield Slot(tensor.name, state, ArraySpec(key, dtype, shape)), array
+
+
+def _shape_of(state: str, kinds: Mapping[str, str], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a tensor's array state. Of one that isn't in the schema, which ``check`` refuses, any."""
+    found = shape_of_kind(kinds.get(state, "param"), shape)
+    return shape if found is None else found
 
 
 def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mapping[str, str]) -> bytes:
@@ -161,20 +173,24 @@ def decode(text: bytes) -> Header:
     optimizer = _record(top["optimizer"], "optimizer", {"spec", "class", "digest"})
     slots: list[Slot] = []
     checksums: dict[str, str] = {}
+    schema = tuple(_schema_entry(entry) for entry in _list(top["schema"], "schema"))
     data = SnapshotData(
         spec=_text(optimizer["spec"], "optimizer.spec"),
         class_name=_text(optimizer["class"], "optimizer.class"),
         digest=_text(optimizer["digest"], "optimizer.digest"),
         version=_text(top["solvergen"], "solvergen"),
-        schema=tuple(_schema_entry(entry) for entry in _list(top["schema"], "schema")),
+        schema=schema,
         groups=tuple(_group(group) for group in _list(top["groups"], "groups")),
-        tensors=tuple(_tensor(tensor, slots, checksums) for tensor in _list(top["tensors"], "tensors")),
+        tensors=tuple(
+            _tensor(tensor, dict(schema), slots, checksums) for tensor in _list(top["tensors"], "tensors")
+        ),
         shared=_mapping(top["shared"], "shared", _float_in) if since_2 else {},
         frozen=tuple(_text(name, "frozen") for name in _list(top["frozen"], "frozen")) if since_3 else (),
     )
     if version < version_of(data):
         raise SnapshotError(
-            f"the document is not what solvergen writes: format {version} has no shared states"
+            f"the document is not what solvergen writes: format {version} has neither shared states nor "
+            "states of rows or columns"
         )
     arrays: dict[str, list[str]] = {}
     for slot in slots:
@@ -205,7 +221,7 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
     if len(kinds) != len(data.schema):
         raise SnapshotError("the schema names a state twice")
     for state, kind in data.schema:
-        if not _IDENTIFIER.fullmatch(state) or kind not in ("param", "scalar", "shared"):
+        if not _IDENTIFIER.fullmatch(state) or kind not in get_args(Shape):
             raise SnapshotError(f"the schema has the state {quoted(state)} of the kind {quoted(kind)}")
     names = [tensor.name for tensor in data.tensors]
     for name in (*names, data.spec, data.class_name, data.digest, data.version):
@@ -228,14 +244,18 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
         if isinstance(tensor.t, bool) or not 0 <= tensor.t <= _MOST_UPDATES:
             raise SnapshotError(f"tensor {quoted(tensor.name)} has counted {tensor.t} updates")
         held = tensor.arrays if arrays is None else arrays.get(tensor.name, ())
+        arrays_are = {"param", *RANK_OF_SHAPE}
         for kind, states in (("param", held), ("scalar", tensor.scalars)):
-            if unknown := [state for state in states if kinds.get(state) != kind]:
+            allowed = arrays_are if kind == "param" else {kind}
+            if unknown := [state for state in states if kinds.get(state) not in allowed]:
                 raise SnapshotError(
                     f"tensor {quoted(tensor.name)}: the schema has no {kind} states {listed(sorted(unknown))}"
                 )
 
 
-def _tensor(value: object, slots: list[Slot], checksums: dict[str, str]) -> TensorData:
+def _tensor(
+    value: object, kinds: Mapping[str, str], slots: list[Slot], checksums: dict[str, str]
+) -> TensorData:
     keys = {"name", "shape", "dtype", "t", "scalars", "arrays"}
     optional = {"param"} if isinstance(value, dict) and "param" in value else set()
     record = _record(value, "tensor", keys | optional)
@@ -248,7 +268,7 @@ def _tensor(value: object, slots: list[Slot], checksums: dict[str, str]) -> Tens
         if not _IDENTIFIER.fullmatch(state):
             raise _malformed("tensor.arrays", state)
         fields = _record(entry, "tensor.arrays", {"dtype", "sha256"})
-        spec = ArraySpec(state_key(state, name), _dtype(fields["dtype"]), shape)
+        spec = ArraySpec(state_key(state, name), _dtype(fields["dtype"]), _shape_of(state, kinds, shape))
         slots.append(Slot(name, state, spec))
         checksums[spec.key] = _sha256(fields["sha256"])
     if "param" in record:

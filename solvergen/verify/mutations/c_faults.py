@@ -11,7 +11,13 @@ from solvergen.verify.mutations.c_tokens import Tokens
 from solvergen.verify.mutations.mutant import Mutant, at
 
 _BODY = re.compile(r"sg_(?:run|update)(?:_\d+)?")
-_STAGE = re.compile(r"sg_stage_\d+")
+_STAGE = re.compile(r"sg_(?:(?:rows|columns|matrices)_)?stage_\d+")
+_LINES = re.compile(r"sg_(?:placed|owner|advance|row_total|row|column|matrix)")
+"""Functions that say where lines are, or reduce along them."""
+_OF_LINES = re.compile(
+    r"sg_(?:geometry|shapes|offsets|tiles?|row_\w+|column_\w+|matrix_\w+|here|across|down|width)\b"
+)
+"""What tells a line of text that does."""
 _KERNEL = re.compile(r"sg_(?:kernel|head|(?:pass|head|aligned)_\d+)")
 _REDUCING = ("sg_taken", "sg_halve", "sg_term", "sg_next", "sg_larger", "sg_first_row")
 _VECTORS = ("sg_load", "sg_store")
@@ -85,6 +91,18 @@ _RULES: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
     ("stage", r"sg_position == (?=stage->leader|sg_leader)", "sg_position != "),
     ("stage", r"sg_(?:values|states|shared_new)\[\d+\] = \w+;", ";"),
     ("float32 scalar", r"(sg_(?:values|states|shared_new)\[\d+\]) = (\w+);", r"\1 = (double)(float)\2;"),
+    ("lines", r"(?<=#define SG_TILE_ROWS )64\b", "32"),
+    ("lines", r"(?<=#define SG_TILE_COLUMNS )SG_THREADS", "(SG_THREADS / 2)"),
+    ("lines", r"sg_row_partial\[\d+\] = sg_total;", ";"),
+    ("lines", r"sg_column_partial\[\d+\] = sg_\w+;", ";"),
+    ("lines", r"\bsg_geometry\[1\]", "sg_geometry[2]"),
+    ("lines", r"\bsg_geometry\[2\]", "sg_geometry[1]"),
+    ("lines", r"\bsg_this\.rows\b", "(sg_this.rows - 1)"),
+    ("lines", r"\bsg_this\.columns\b", "(sg_this.columns - 1)"),
+    ("lines", r"\bsg_row_total<sg_max_abs>", "sg_row_total<sg_sum>"),
+    ("lines", r"\bsg_row_total<sg_(?!max_abs)\w+>", "sg_row_total<sg_max_abs>"),
+    ("lines", r"(?<=\{)sg_row_computed, sg_column_computed", "sg_column_computed, sg_row_computed"),
+    ("lines", r"\bsg_(?:row|column|matrix)_(?:values|states)\[\d+\] = \w+;", ";"),
     ("barriers", r"__syncthreads\(\);", ";"),
     ("option", r"(?m)^#if (SG_OPTION_\w+)$", r"#if !\1"),
 )
@@ -133,7 +151,11 @@ def _kind(kind: str, function: str, line: str) -> str:
         return "conversion"
     if function in _REDUCING or "sg_partials" in line:
         return "reduction"
+    if _LINES.fullmatch(function):
+        return "lines"
     if _KERNEL.fullmatch(function):
+        if _OF_LINES.search(line):
+            return "lines"
         if re.search(r"buffers\[|sg_buffers, \d", line):
             return "chunks" if kind != "constant" else "buffer"
         if "sg_values[" in line:
@@ -141,6 +163,8 @@ def _kind(kind: str, function: str, line: str) -> str:
         return "chunks" if re.search(r"chunks?\b|tensor|start", line) else "bounds"
     if _STAGE.fullmatch(function):
         # Which tensors there are, and where what they have lies: the rest is the rule's own.
+        if _OF_LINES.search(line) and "const sg_i64" in line:
+            return "lines"
         return "stage" if "sg_i" in line or "sg_position" in line or "sg_shared" in line else kind
     if not _BODY.fullmatch(function):
         return "functions"

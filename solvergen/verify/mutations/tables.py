@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -107,6 +108,46 @@ _SCALARS: tuple[tuple[str, Change], ...] = (
 )
 
 
+def _exchanged(tiles: HostArray) -> HostArray:
+    for one, other in (("row", "column"), ("rows", "columns")):
+        kept = tiles[one].copy()
+        tiles[one], tiles[other] = tiles[other], kept
+    return tiles
+
+
+def _fewer(field: str) -> Change:
+    def change(tiles: HostArray) -> HostArray:
+        _on(tiles[field], -1, tiles[field] > 1)
+        return tiles
+
+    return change
+
+
+def _earlier(field: str) -> Change:
+    def change(tiles: HostArray) -> HostArray:
+        _on(tiles[field], -1, tiles[field] > 0)
+        return tiles
+
+    return change
+
+
+_TILES: tuple[tuple[str, Change], ...] = (
+    ("each is a row short", _fewer("rows")),
+    ("each is a column short", _fewer("columns")),
+    ("later ones begin a row early", _earlier("row")),
+    ("later ones begin a column early", _earlier("column")),
+    ("later ones are of the matrix before", _earlier("matrix")),
+    ("rows and columns are exchanged", _exchanged),
+    ("they belong to other tensors", _of_others),
+    ("one is missing", lambda tiles: tiles[:-1]),
+)
+_PARTIALS: tuple[tuple[str, Change], ...] = (
+    ("those of rows and columns are exchanged", lambda offsets: np.ascontiguousarray(offsets[:, ::-1])),
+    ("of the tensor before", lambda offsets: np.concatenate([offsets[:1], offsets[:-1]])),
+)
+"""Where the partial totals of tensors' lines begin."""
+
+
 def _cpu_chunks(change: Change) -> None:
     from solvergen.runtime.backends import cpu, cpu_staged
 
@@ -181,5 +222,28 @@ def _faults(
     )
 
 
+def _line_faults(module: str) -> tuple[TableFault, ...]:
+    """Those of the tables of lines, which a backend's ``module`` makes of its tensors."""
+
+    def fault(table: str, function: str, what: str, change: Change) -> TableFault:
+        def apply(tell: Tell) -> None:
+            def changed(right: HostArray) -> HostArray:
+                wrong = change(right.copy())
+                if wrong.tobytes() != right.tobytes():
+                    tell()
+                return wrong
+
+            put_around(importlib.import_module(module), function, changed)
+
+        return TableFault(table, what, apply)
+
+    return (
+        *(fault("tiles", "tile_table", what, change) for what, change in _TILES),
+        *(fault("partial totals", "partial_offsets", what, change) for what, change in _PARTIALS),
+    )
+
+
+LINES_ON_CPU = _line_faults("solvergen.runtime.backends.cpu_lines")
+LINES_ON_CUDA = _line_faults("solvergen.runtime.cuda.lines")
 ON_CPU, CHUNKS_ON_CPU = _faults(_cpu_chunks, _cpu_launch)
 ON_CUDA, CHUNKS_ON_CUDA = _faults(_cuda_chunks, _cuda_launch)

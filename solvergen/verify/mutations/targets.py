@@ -20,7 +20,7 @@ class Target:
     """``file``: the text of an optimizer's folder that ``backend`` compiles. ``image``: what a text is
     compiled to under macros, the same bytes for the same code; raises what the backend would raise.
     ``flags`` and ``tables``: the faults of what it is compiled with, and of what the runtime hands over;
-    ``staged_tables``: that of staged rules."""
+    ``staged_tables``: that of staged rules, ``line_tables``: what rules with lines have besides."""
 
     name: str
     file: str
@@ -29,9 +29,12 @@ class Target:
     flags: tuple[FlagFault, ...] = ()
     tables: tuple[TableFault, ...] = ()
     staged_tables: tuple[TableFault, ...] = ()
+    line_tables: tuple[TableFault, ...] = ()
 
     def tables_of(self, definition: Definition) -> tuple[TableFault, ...]:
         """The faults of tables of a rule."""
+        if definition.has_lines:
+            return (*self.staged_tables, *self.line_tables)
         return self.staged_tables if definition.is_staged else self.tables
 
 
@@ -41,7 +44,7 @@ def cpu() -> Target:
     from solvergen.runtime.native.build import load
     from solvergen.verify.mutations.flags import NATIVE
     from solvergen.verify.mutations.steps import OF_STEPS
-    from solvergen.verify.mutations.tables import CHUNKS_ON_CPU, ON_CPU
+    from solvergen.verify.mutations.tables import CHUNKS_ON_CPU, LINES_ON_CPU, ON_CPU
 
     def image(text: str, defines: Mapping[str, int]) -> bytes:
         # The very library that the backend loads afterwards: compiled once, and kept by it.
@@ -50,7 +53,7 @@ def cpu() -> Target:
 
     CpuBackend()
     staged = (*CHUNKS_ON_CPU, *OF_STEPS)
-    return Target("cpu", "kernel.c", CpuBackend, image, NATIVE, ON_CPU, staged)
+    return Target("cpu", "kernel.c", CpuBackend, image, NATIVE, ON_CPU, staged, LINES_ON_CPU)
 
 
 def ptx(capability: int = 90) -> Target:
@@ -59,7 +62,7 @@ def ptx(capability: int = 90) -> Target:
     from solvergen.runtime.cuda import nvrtc
     from solvergen.verify.mutations.flags import PTX
     from solvergen.verify.mutations.steps import OF_STEPS
-    from solvergen.verify.mutations.tables import CHUNKS_ON_CUDA, ON_CUDA
+    from solvergen.verify.mutations.tables import CHUNKS_ON_CUDA, LINES_ON_CUDA, ON_CUDA
 
     compiler = nvrtc.load()
 
@@ -73,4 +76,4 @@ def ptx(capability: int = 90) -> Target:
         return PtxBackend(capability, limit=INSTRUCTIONS)
 
     staged = (*CHUNKS_ON_CUDA, *OF_STEPS)
-    return Target("ptx", "kernel.cu", backend, image, PTX, ON_CUDA, staged)
+    return Target("ptx", "kernel.cu", backend, image, PTX, ON_CUDA, staged, LINES_ON_CUDA)

@@ -100,12 +100,6 @@ def _check_together(example: Example) -> None:
                     f"steps[{number}].gradients: {tensor.name} has shape {tensor.shape}, "
                     f"its gradient {gradient.shape}"
                 )
-    for tensor in example.tensors:
-        for name, array in tensor.arrays.items():
-            if array.shape != tensor.shape:
-                raise ValueError(
-                    f"tensors: {tensor.name} has shape {tensor.shape}, its {name:.40} {array.shape}"
-                )
 
 
 def _group(where: str, data: object) -> Group:

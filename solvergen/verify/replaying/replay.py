@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
+
 from solvergen.errors import HyperparameterError, ReplayError
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.definition import Definition
@@ -20,6 +22,7 @@ from solvergen.verify.collect import shipped
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Tensor
+from solvergen.verify.lines import state_shape
 from solvergen.verify.replaying.file import Replay, read_replay
 from solvergen.verify.replaying.spec import optimizer_of
 from solvergen.verify.settings import Space
@@ -132,11 +135,17 @@ def _options(space: Space, group: Group, values: Sequence[Mapping[str, float]]) 
 def _check_tensor(definition: Definition, tensor: Tensor, options: Mapping[str, bool]) -> None:
     active = definition.active_state(**options)
     compute = compute_dtype(tensor.param.dtype.name)
+    ranks = {state.name: state.rank for state in definition.reference_arrays}
     for name, array in tensor.arrays.items():
-        if name not in active or name not in definition.array_states:
+        if name not in active or name not in ranks:
             raise ValueError(f"{tensor.name} has no state {name!r:.40} under its options")
-        if array.dtype != compute:
-            raise ValueError(f"state {name} of {tensor.name} is {array.dtype}, not {compute}")
+        rank = ranks[name]
+        dtype = compute if rank is None else np.dtype(np.float64)
+        shape = tensor.shape if rank is None else state_shape(definition.view, rank, tensor.shape)
+        if array.dtype != dtype:
+            raise ValueError(f"state {name} of {tensor.name} is {array.dtype}, not {dtype}")
+        if array.shape != shape:
+            raise ValueError(f"{tensor.name} has shape {tensor.shape}, its {name:.40} {array.shape}")
     for name in tensor.scalars:
         if name not in active or name not in definition.all_scalar_states:
             raise ValueError(f"{tensor.name} has no scalar state {name!r:.40} under its options")

@@ -7,13 +7,16 @@ an address (which part of a word it is) doesn't.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from solvergen.runtime.ptx.module import Address, Instruction, Kernel, Register, Symbol, Vector
 
 _POINTER = 8
-_TOTALS = 7
-"""Which parameter of a pass with reductions takes the chunks' totals."""
+TOTALS = (7,)
+"""Which parameter of a pass over chunks takes their totals."""
+TILE_TOTALS = (12, 13)
+"""Which parameters of a pass over tiles take those of rows and of columns."""
 _KEEP = frozenset({"mov", "add", "sub", "cvta", "selp", "mad", "min", "max"})
 """Operations whose result points to where an operand does."""
 
@@ -23,7 +26,7 @@ class Access:
     """A load or store of global memory.
 
     ``buffer``: the index of the buffer; None if it is no buffer but one of the launch's tables (of which a
-    pass writes at most one, the totals of its chunks), -1 if that can't be told. ``elements``: how many
+    pass writes the totals of its chunks or tiles only), -1 if that can't be told. ``elements``: how many
     values at once, each of ``bits``.
     """
 
@@ -40,10 +43,11 @@ class Access:
         return self.elements * self.bits // 8
 
 
-def accesses(kernel: Kernel, buffers: int) -> tuple[Access, ...]:
-    """The accesses to global memory, in the order of the text. ``buffers``: how many there are."""
+def accesses(kernel: Kernel, buffers: int, totals: Sequence[int] = TOTALS) -> tuple[Access, ...]:
+    """The accesses to global memory, in the order of the text. ``buffers``: how many there are. ``totals``:
+    which parameters take totals."""
     origins = _origins(kernel)
-    totals = kernel.parameters[_TOTALS].name if len(kernel.parameters) > _TOTALS else None
+    writable = [{kernel.parameters[i].name} for i in totals if i < len(kernel.parameters)]
     found = []
     for index, instruction in enumerate(kernel.instructions):
         if instruction.opcode not in ("ld", "st") or "global" not in instruction.modifiers:
@@ -57,9 +61,9 @@ def accesses(kernel: Kernel, buffers: int) -> tuple[Access, ...]:
         elif pointed:
             (buffer,) = pointed
         else:
-            # All tables but that of the chunks' totals are only read.
-            writable = instruction.opcode != "st" or known == {totals}
-            buffer = None if known and writable else -1
+            # All tables but those of totals are only read.
+            allowed = instruction.opcode != "st" or known in writable
+            buffer = None if known and allowed else -1
         found.append(Access(index, instruction, instruction.opcode, buffer, *_width(instruction)))
     return tuple(found)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from solvergen.errors import KernelBuildError, PtxError, VerificationError
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.cache import build, key_of
-from solvergen.runtime.cuda.kernels import PASS, STAGE, UPDATE
+from solvergen.runtime.cuda.kernels import LINE_STAGE, PASS, STAGE, UPDATE
 from solvergen.runtime.cuda.nvrtc import Compiled, KernelResources, Nvrtc
 from solvergen.runtime.cuda.tables import THREADS, lanes_of
-from solvergen.runtime.definition import Definition
+from solvergen.runtime.definition import RANKS, Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.kernel_interface import update_defines
 from solvergen.runtime.ptx.text import parse
@@ -135,15 +135,28 @@ def examine_staged(
     names = tuple(traffic.itemsizes)
     found: list[Measured] = []
     for number in range(len(definition.passes) + 1):
-        if number in stages:
+        if number in stages and (not definition.has_lines or number in definition.stages):
             found.append(measure_stage(compiled, text, STAGE.format(number), on))
-        if number not in passes:
+        for rank in RANKS:
+            if number in stages and (number, rank) in definition.line_stages:
+                found.append(measure_stage(compiled, text, LINE_STAGE.format(rank, number), on))
+        if number not in passes or definition.passes[number].walk == "none":
             continue
         name = PASS.format(number)
         touched = _touched(compiled, name, names)
         (read, reads), (written, writes) = _taken(touched["ld"], reads), _taken(touched["st"], writes)
-        reduces = bool(definition.passes[number].kinds)
-        own = replace(traffic, loads=Counter(read), stores=Counter(written), idle=reduces)
+        one = definition.passes[number]
+        tiles = one.walk == "tiles"
+        own = replace(
+            traffic,
+            loads=Counter(read),
+            stores=Counter(written),
+            idle=tiles or bool(one.kinds),
+            tiles=tiles,
+            lines=definition.has_lines,
+            # At the edges of a tile some threads have no element of a row.
+            may_stay=frozenset(names) if tiles else traffic.may_stay,
+        )
         found.append(measure(compiled, text, own, on, float64=float64, name=name))
     left = [f"{verb} {', '.join(rest)}" for verb, rest in (("read", reads), ("write", writes)) if rest]
     if left:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from solvergen.runtime.ptx.module import Kernel
-from solvergen.verify.static.buffers import Access, accesses
+from solvergen.verify.static.buffers import TILE_TOTALS, TOTALS, Access, accesses
 from solvergen.verify.static.findings import Finding, about
 from solvergen.verify.static.flow import Flow, Loop
 from solvergen.verify.static.source import Source
@@ -30,6 +30,11 @@ class Traffic:
     """Buffers whose new value may be the one that was loaded: an iteration may leave out that store."""
     idle: bool = False
     """Whether a thread may have no elements in an iteration: where all of a block meet in each."""
+
+    tiles: bool = False
+    """Whether it walks tiles: then neighbouring threads take neighbouring elements, one each."""
+    lines: bool = False
+    """Whether it reads values of lines, beside elements."""
 
     @property
     def nbytes(self) -> int:
@@ -66,7 +71,7 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
         traffic: the buffers in the order of the kernel's table, and what the update does to them.
     """
     names = tuple(traffic.itemsizes)
-    found = accesses(kernel, len(names))
+    found = accesses(kernel, len(names), TILE_TOTALS if traffic.tiles else TOTALS)
     findings = list(space_findings(kernel, source))
     for access in found:
         if access.buffer == -1:
@@ -81,7 +86,7 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
     ]
     widest = max((a.nbytes * 8 for a in mine), default=0)
     main = [loop for loop in loops if any(a.nbytes * 8 == widest for a in mine if a.index in loop.body)]
-    if widest < WORD:
+    if widest < WORD and not traffic.tiles:
         findings.append(Finding("width", f"no loop has accesses of {WORD} bits"))
     width, loads, stores = widest, 0.0, 0.0
     for loop in loops:
@@ -91,7 +96,7 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
         if loop not in main:
             continue
         for access in inside:
-            if access.buffer is not None and access.nbytes * 8 < WORD:
+            if access.buffer is not None and access.nbytes * 8 < WORD and not traffic.tiles:
                 message = (
                     f"{access.nbytes * 8} bits of {_name(names, access)} in the main loop instead of {WORD}"
                 )
@@ -151,7 +156,7 @@ def _counted(
                     else about("traffic", message, last.instruction, source)
                 )
     for access in inside:
-        if access.buffer is None:
+        if access.buffer is None and not traffic.lines:
             message = "reads a table of the launch again for each word"
             yield about("traffic", message, access.instruction, source)
 

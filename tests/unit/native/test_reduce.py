@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from solvergen.errors import CompilerBug
-from solvergen.runtime.backends import cpu_staged
-from solvergen.runtime.backends.cpu_staged import Reducer
+from solvergen.runtime.backends import cpu_reductions
+from solvergen.runtime.backends.cpu_reductions import Reducer
 from solvergen.runtime.native.build import load
 from solvergen.runtime.reductions import total_of_terms
 from tests.support.bits import assert_same_bits
@@ -122,7 +122,7 @@ def test_segments_columns_and_places(helpers: int, mode: int) -> None:
 
 
 def test_many_terms_go_to_the_pool_in_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_staged, "MANY_TERMS", 1 << 10)
+    monkeypatch.setattr(cpu_reductions, "MANY_TERMS", 1 << 10)
     counts = np.random.default_rng(2).integers(0, 300, 40)
     offsets = np.append(0, np.cumsum(counts)).astype(np.int64)
     terms, out = drawn(int(offsets[-1]), 2), np.zeros((40, 2))

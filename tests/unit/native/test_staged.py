@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from solvergen.errors import CompilerBug
-from solvergen.runtime.backends import cpu, cpu_staged
+from solvergen.runtime.backends import cpu, cpu_reductions, cpu_staged
 from solvergen.runtime.backends.base import Step
 from solvergen.runtime.backends.cpu import CpuBackend
 from solvergen.runtime.native.build import load
@@ -266,7 +266,7 @@ def test_the_number_of_calls_does_not_grow_with_the_tensors(
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_number_of_threads_has_the_same_bits(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "CHUNK_SIZE", 1 << 12)
-    monkeypatch.setattr(cpu_staged, "MANY_TERMS", 4)
+    monkeypatch.setattr(cpu_reductions, "MANY_TERMS", 4)
     params = [values((n,), dtype, n) for n in (100_001, 1, 0, 4096, 33, 70_000)]
     gradients = [[values(p.shape, dtype, 9 * t + i) for i, p in enumerate(params)] for t in range(4)]
     results = []

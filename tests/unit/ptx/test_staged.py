@@ -135,7 +135,7 @@ def test_more_tensors_than_a_chunk_has_terms() -> None:
     definition, count = weigher().definition, 4096 + 300
     device = PtxDevice(90)
     workspace = CudaWorkspace(
-        definition, [1] * count, PtxStarter(device), Kernels(ptx_compiler(COMPILERS[0]))
+        definition, [(1,)] * count, PtxStarter(device), Kernels(ptx_compiler(COMPILERS[0]))
     )
     host = HostWorkspace(definition, [1] * count)
     rng = np.random.default_rng(1)

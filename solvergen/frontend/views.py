@@ -1,0 +1,63 @@
+"""How a rule reads tensors as matrices: the words for lines that it uses say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from solvergen.errors import Location
+from solvergen.frontend.findings import Findings
+from solvergen.frontend.flow import Line
+from solvergen.frontend.parse import is_gradient
+from solvergen.ir.nodes import Extent, Reduce, walk
+from solvergen.ir.reductions import VIEWS
+
+if TYPE_CHECKING:
+    from solvergen.spec.model import Spec
+
+DEFAULT = "matrices"
+"""The view of a rule that asks for the number of axes, but for no lines."""
+
+
+def view_of(spec: Spec, lines: Sequence[Line], findings: Findings) -> str:
+    """The view of a rule; empty if it knows no lines. Words of several views are reported."""
+    first: tuple[str, str] | None = None
+    for word, location in _words(spec, lines):
+        view = VIEWS[word]
+        if first is None:
+            first = word, view
+        elif view != first[1] and location is not None:
+            findings.at(
+                "SG093",
+                f"{word} beside {first[0]}: a rule reads tensors in one way",
+                location,
+                text=spec,
+                hint="rows, columns and matrices go together; leading stands alone, and so does trailing",
+            )
+            break
+    view = first[1] if first is not None else ""
+    if not view and any(isinstance(node, Extent) for line in lines for node in walk(line.equation.value)):
+        view = DEFAULT
+    if view:
+        for statement in spec.update:
+            if is_gradient(statement.equation):
+                findings.at(
+                    "SG095",
+                    "a rule that knows rows, columns or other lines can't evaluate the gradient again",
+                    statement.equation.location,
+                    text=spec,
+                    hint="reduce over whole tensors, or take the gradient as it is given",
+                )
+                break
+    return view
+
+
+def _words(spec: Spec, lines: Sequence[Line]) -> Iterator[tuple[str, Location | None]]:
+    """Every word for lines, and where it stands."""
+    for state in spec.state:
+        if state.is_of_lines:
+            yield state.shape, state.location
+    for line in lines:
+        for node in walk(line.equation.value):
+            if isinstance(node, Reduce) and node.along:
+                yield node.along, node.location
