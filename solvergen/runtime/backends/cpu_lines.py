@@ -1,7 +1,7 @@
 """What the native backend has of lines for one launch: tiles, partial totals, stages of lines, reductions.
 
 A pass over tiles reads rows through several tiles side by side, so that memory is read far at a stretch.
-Their partial totals of columns lie in rows of them, as they are formed; ``cpu_reductions`` brings them together.
+Their partial totals of columns lie in rows, as they are formed; ``cpu_reductions`` brings them together.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from solvergen.runtime.lines import (
 )
 from solvergen.runtime.native.library import Lines, LineStage, Stage, function_address, library
 
-TILES = 8
+TILES = 16
 """Tiles side by side that are worked on together: ``SG_TILES`` in kernels."""
 
 PIECE_LINES = 1 << 12
