@@ -206,7 +206,7 @@ def _moment(made: Optimizer, backend: Backend, example: Example, outcome: str) -
         held = {s: state[s][name] for s in state if name in state[s]}
         buffers[name] = {
             # What belongs to lines comes as a copy on the host.
-            s: a if type(a) is np.ndarray else backend.to_host(a)
+            s: backend.to_host(a) if s in made.definition.array_states else a
             for s, a in held.items()
             if s in arrays
         }
