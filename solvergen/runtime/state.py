@@ -46,8 +46,8 @@ class SnapshotData:
     """An optimizer at rest.
 
     ``version`` is solvergen's; ``schema`` lists (name, shape as in ``State``) of all states of the definition
-    in order, whether active or not. ``shared`` holds those that are one number for the whole optimizer, as far
-    as they exist. ``frozen`` are names of tensors.
+    in order, whether active or not. ``shared`` holds those that are one number for the whole optimizer, as
+    far as they exist. ``frozen`` are names of tensors.
     """
 
     spec: str

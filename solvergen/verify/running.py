@@ -226,6 +226,7 @@ def _moment(
 ) -> Moment:
     """What can be seen of the optimizer now, copied to the host. ``written``: by the step, of gradients."""
     arrays = [s.name for s in made.definition.reference_arrays]
+    of_lines = {s.name for s in made.definition.reference_arrays if s.rank is not None}  # on the host
     buffers: dict[str, dict[str, HostArray]] = {}
     scalars: dict[str, dict[str, float]] = {}
     state = made.state
@@ -234,7 +235,7 @@ def _moment(
         held = {s: state[s][name] for s in state if name in state[s]}
         buffers[name] = {
             # What belongs to lines comes as a copy on the host.
-            s: a if type(a) is np.ndarray else backend.to_host(a)
+            s: backend.to_host(a) if s in made.definition.array_states else a
             for s, a in held.items()
             if s in arrays
         }
