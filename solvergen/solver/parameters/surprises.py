@@ -223,7 +223,7 @@ def _intervals(params: SolverParameters) -> Iterator[Finding]:
         yield _warning(
             params,
             "snapshot_after_train",
-            "there is no snapshot_prefix, which the snapshot after training needs (Caffe's is called '_iter_N')",
+            "there is no snapshot_prefix for the snapshot after training (Caffe calls it '_iter_N')",
             "give a snapshot_prefix, or snapshot_after_train: false",
         )
 
