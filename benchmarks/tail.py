@@ -3,91 +3,85 @@
     python benchmarks/tail.py [ELEMENTS] [TENSORS] [ROUNDS]
 
 Ours is one step of a wrapped optimizer, two passes over memory; torch's best is clip_grad_norm_ (foreach),
-fused AdamW and a foreach lerp. Each round runs both, one after the other, over the same sizes in float32, so
-that what else the machine does falls on both; only the ratio means something. Without torch only ours is
-measured.
+fused AdamW and a foreach lerp; the limit is a loop that moves what the two passes must move. Every round runs
+each once, in turns, with new gradients, in float32; only ratios mean anything. Making the gradients gives the
+threads of the one before time to go to sleep. Without torch only ours and the limit are measured.
 """
 
 from __future__ import annotations
 
-import statistics
 import sys
-import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from solvergen import Wrappers
+from solvergen.bench.contenders import traffic_limit
+from solvergen.bench.sizes import Size, parse_sizes
+from solvergen.bench.timing import Contender, Schedule, interleave
 from solvergen.optimizers import AdamW
 
 LR, DECAY, CLIP, AVERAGE = 1e-3, 0.01, 1.0, 0.999
+NAMES = ("traffic limit", "solvergen", "torch")
 
 
-def arrays(elements: int, tensors: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Parameters and gradients of ``tensors`` equal sizes."""
+def arrays(size: Size) -> list[np.ndarray]:
+    """Tensors of ``size``."""
     rng = np.random.default_rng(0)
-    size = elements // tensors
-    params, gradients = (
-        [rng.standard_normal(size, dtype=np.float32) for _ in range(tensors)] for _ in range(2)
-    )
-    return params, gradients
+    return [rng.standard_normal(size.elements, dtype=np.float32) for _ in range(size.tensors)]
 
 
-def ours(elements: int, tensors: int) -> Callable[[], object]:
-    """A step of the wrapped optimizer."""
-    params, gradients = arrays(elements, tensors)
+def ours(size: Size) -> tuple[Contender, Contender]:
+    """The traffic limit, and a step of the wrapped optimizer."""
     wrappers = Wrappers(clip_grad_norm=CLIP, clip_eps=1e-6, average=AVERAGE)
-    optimizer = AdamW(params, lr=LR, weight_decay=DECAY, backend="cpu", wrappers=wrappers)
-    return lambda: optimizer.step(gradients)
+    optimizer = AdamW(arrays(size), lr=LR, weight_decay=DECAY, backend="cpu", wrappers=wrappers)
+    options = dict(optimizer.groups[0].options)
+    limit = traffic_limit(type(optimizer), options, lambda: arrays(size))
+    return limit, Contender("solvergen", optimizer.step, lambda gradients: gradients)
 
 
-def torchs(elements: int, tensors: int) -> Callable[[], object]:
+def torchs(size: Size) -> Contender:
     """The same by torch."""
     import torch
 
-    params, gradients = (list(map(torch.from_numpy, part)) for part in arrays(elements, tensors))
-    averages = [param.clone() for param in params]
-    for param, gradient in zip(params, gradients, strict=True):
-        param.requires_grad_(True)
-        param.grad = gradient
+    params = [torch.from_numpy(array).requires_grad_(True) for array in arrays(size)]
+    averages = [param.detach().clone() for param in params]
     optimizer = torch.optim.AdamW(params, lr=LR, weight_decay=DECAY, fused=True)
 
-    def tail() -> None:
+    def receive(gradients: list[np.ndarray]) -> None:
+        for param, gradient in zip(params, gradients, strict=True):
+            param.grad = torch.from_numpy(gradient)
+
+    def tail(_: Any) -> None:
         torch.nn.utils.clip_grad_norm_(params, CLIP, foreach=True)
         optimizer.step()
         with torch.no_grad():
             torch._foreach_lerp_(averages, params, 1 - AVERAGE)
 
-    return tail
+    return Contender("torch", tail, receive)
 
 
 def main() -> None:
     """Measure and print."""
     given = [int(argument) for argument in sys.argv[1:4]]
     elements, tensors, rounds = [*given, *(1 << 24, 50, 15)[len(given) :]]
-    contenders = {"solvergen": ours(elements, tensors)}
-    if find_spec("torch"):
-        contenders["torch"] = torchs(elements, tensors)
-    else:
+    size = parse_sizes(f"{tensors}x{elements // tensors}")[0]
+    found = [*ours(size), *([torchs(size)] if find_spec("torch") else [])]
+    if len(found) < len(NAMES):
         print("torch isn't installed: nothing to compare with")
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(rounds + 2):
-        for name, tail in contenders.items():
-            begin = time.perf_counter()
-            tail()
-            if number >= 2:  # the first rounds compile kernels and allocate states
-                seconds[name].append(time.perf_counter() - begin)
-    print(f"{elements:,} elements in {tensors} tensors, float32, median of {rounds}")
-    medians = {name: statistics.median(times) for name, times in seconds.items()}
-    for name, median in medians.items():
-        print(f"{name:>10}  {1e3 * median:8.2f} ms  {median / medians['solvergen']:6.2f}")
-    if "torch" in medians:
-        ratios = [t / s for s, t in zip(seconds["solvergen"], seconds["torch"], strict=True)]
-        print(f"torch takes {statistics.median(ratios):.2f} times as long, median of the rounds' ratios")
+    contenders = dict(zip(NAMES, found, strict=False))
+    seconds = interleave(contenders, size, Schedule(rounds, 1), lambda: arrays(size))
+    print(f"{size.total:,} elements in {tensors} tensors, float32, median of {rounds}")
+    for name, times in seconds.items():
+        print(f"{name:>13}  {1e3 * np.median(times):8.2f} ms  fastest {1e3 * times.min():8.2f} ms")
+    for name in contenders:
+        if name != "solvergen":
+            ratio = np.median(seconds["solvergen"] / seconds[name])
+            print(f"solvergen takes {ratio:.2f} x {name}, median of the rounds' ratios")
 
 
 if __name__ == "__main__":

@@ -1,20 +1,23 @@
 """solvergen: a compiler for optimizers.
 
 Importing this package costs next to nothing; the compiler and the runtime are imported
-from their own modules. ``solvergen.Wrappers`` is imported when it is first asked for.
+from their own modules. ``solvergen.Wrappers`` and ``RowSparse`` are imported when first asked for.
 """
 
 __version__ = "0.2.0"
 
 TYPE_CHECKING = False  # as typing has it, which would have to be imported
 if TYPE_CHECKING:
+    from solvergen.runtime.row_sparse import RowSparse as RowSparse
     from solvergen.runtime.wrappers import Wrappers as Wrappers
+
+_HOMES = {"RowSparse": "row_sparse", "Wrappers": "wrappers"}
 
 
 def __getattr__(name: str) -> object:
-    if name != "Wrappers":
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found: object = import_module("solvergen.runtime.wrappers").Wrappers
+    found: object = getattr(import_module(f"solvergen.runtime.{_HOMES[name]}"), name)
     return found

@@ -21,6 +21,8 @@ from solvergen.cli import (
     show,
     snapshot,
     solver,
+    solver_plot,
+    train,
     verify,
 )
 from solvergen.cli.console import print_error, print_json_error
@@ -58,7 +60,11 @@ app.command("new")(new.new)
 app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
 app.command("schema")(schema.schema)
+app.command("train")(train.train)
+app.command("test")(train.score_model)
+app.command("time")(train.time_net)
 app.add_typer(snapshot.app, name="snapshot")
+solver.app.command("plot")(solver_plot.plot)
 app.add_typer(solver.app, name="solver")
 
 

@@ -72,6 +72,8 @@ def reference_text(unit: Unit) -> str:
     parameters += [f"{name}: bool" for name in program.options]
     parameters += [f"{other[name]}: {other['Any']}" for name in ("real", "rounded")]
     results = [name for name in buffers if name != "grad"] + scalar_states
+    if program.writes_grad is not None:
+        results.append("grad")
     context = ReferenceContext(
         name=unit.spec.name,
         source=unit.source,

@@ -179,7 +179,9 @@ def _check_param(spec: Spec, lines: list[Line], allowed: Guard, findings: Findin
         )
 
 
-def check_dead(scope: Scope, lines: list[Line], allowed: Guard, findings: Findings) -> None:
+def check_dead(
+    scope: Scope, lines: list[Line], allowed: Guard, findings: Findings, writes_grad: Guard | None = None
+) -> None:
     """Statements whose value nothing reads (warnings). What a dead statement reads counts as read."""
     never = Guard.never(scope.options)
     live = {
@@ -187,6 +189,8 @@ def check_dead(scope: Scope, lines: list[Line], allowed: Guard, findings: Findin
         for name, symbol in scope.symbols.items()
         if symbol.role in (Role.PARAM, Role.STATE, Role.SCALAR_STATE, Role.SHARED_STATE)
     }
+    if writes_grad is not None:
+        live["grad"] = writes_grad
     ever_read = {node.name for line in lines for node, _ in reads(line.equation.value, line.guard)}
     for line in reversed(lines):
         target, value = line.equation.target, line.equation.value

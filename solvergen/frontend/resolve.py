@@ -20,6 +20,7 @@ from solvergen.frontend.parse import (
     read_expression,
     target_of,
 )
+from solvergen.frontend.penalties import with_penalty
 from solvergen.frontend.scope import ASSIGNABLE, DESCRIPTIONS, Scope, scope_of
 from solvergen.frontend.suggestions import instead_of_name, nearest
 from solvergen.frontend.transforms import transformed
@@ -45,8 +46,10 @@ class Analysis:
 
 
 def analyse(spec: Spec) -> Analysis:
-    """Read, type and check ``spec``, with its transforms applied; nothing is raised."""
+    """Read, type and check ``spec``, with its transforms and its penalty applied; nothing is raised."""
     spec, found = transformed(spec)
+    if not found:
+        spec, found = with_penalty(spec)
     if found:
         return Analysis(None, None, tuple(found), spec)
     return _Analyser(spec).run()
@@ -118,6 +121,7 @@ class _Analyser:
             self.opaque.add("")
         self.torn: set[str] = set()  # temporaries that are conditions here and numbers there
         self.excused: set[str] = set()  # declared names that a misspelt one probably meant
+        self.writes_grad = None if spec.writes_grad is None else self._guard(spec.writes_grad)
 
     def run(self) -> Analysis:
         """Everything, in the order in which later steps need earlier ones."""
@@ -340,7 +344,7 @@ class _Analyser:
             checks.check_use(spec, self.lines, mentioned, frozenset(self.excused), findings)
         if not findings.has_errors:
             # Of a program that is wrong these would mostly repeat the error in other words.
-            check_dead(scope, self.lines, allowed, findings)
+            check_dead(scope, self.lines, allowed, findings, self.writes_grad)
             checks.check_waste(spec, scope, self.lines, allowed, findings)
 
     def _program(self, scope: Scope) -> Program:
@@ -356,4 +360,11 @@ class _Analyser:
                 symbols[target] = replace(known, guard=known.guard | line.guard)
             source = " ".join(line.text.text.split())
             statements.append(Assign(target, line.equation.value, line.guard, source, line.text.location))
-        return Program(self.spec.name, Level.PARSED, self.options, tuple(symbols.values()), tuple(statements))
+        return Program(
+            self.spec.name,
+            Level.PARSED,
+            self.options,
+            tuple(symbols.values()),
+            tuple(statements),
+            writes_grad=self.writes_grad,
+        )

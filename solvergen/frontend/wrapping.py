@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from solvergen.frontend.parse import is_gradient
+from solvergen.frontend.findings import Findings
+from solvergen.frontend.parse import is_gradient, read_equation, target_of
+from solvergen.ir.nodes import Binary, Name, names_in
 from solvergen.spec.digest import digest_of
 from solvergen.spec.model import Constraint, Hyperparameter, Option, Source, Spec, State, Statement, Text
 
@@ -19,12 +21,13 @@ WRAPPERS = "<wrappers>"
 HYPERPARAMETERS = (
     Hyperparameter("wrap_every", 1.0, min=1.0, integer=True, doc="calls of step for each update"),
     Hyperparameter("wrap_mean", 1.0, min=0.0, max=1.0, integer=True, doc="1: their mean, 0: their sum"),
+    Hyperparameter("wrap_normalize", 1.0, doc="what gradients are multiplied by, with their mean"),
     Hyperparameter("wrap_clip_sum", 0.0, min=0.0, max=1.0, integer=True, doc="1: clip the sum"),
     Hyperparameter("wrap_maximize", 0.0, min=0.0, max=1.0, integer=True, doc="1: ascend"),
     Hyperparameter("wrap_unscale", 1.0, above=0.0, doc="what gradients are divided by, first of all"),
     Hyperparameter("wrap_max_value", 0.0, min=0.0, doc="largest magnitude of a gradient's element; 0: any"),
     Hyperparameter("wrap_max_tensor_norm", 1.0, above=0.0, doc="largest norm of each gradient"),
-    Hyperparameter("wrap_max_grad_norm", 1.0, above=0.0, doc="largest norm of all gradients together"),
+    Hyperparameter("wrap_max_grad_norm", 1.0, min=0.0, doc="largest norm of all gradients together"),
     Hyperparameter("wrap_clip_eps", 0.0, min=0.0, doc="added to norms before dividing by them"),
     Hyperparameter("wrap_l2", 0.0, min=0.0, doc="times the parameter, added to the gradient"),
     Hyperparameter("wrap_l1", 0.0, min=0.0, doc="times the parameter's sign, added to the gradient"),
@@ -40,13 +43,17 @@ OPTIONS = (
     Option("wrap_clip_tensor", False, "clip each gradient by its norm"),
     Option("wrap_clip_global", False, "clip gradients by the norm of all together"),
     Option("wrap_keep_average", False, "keep an average of the parameters"),
+    Option("wrap_write_update", False, "leave the update in the gradient's buffer"),
 )
 STATE = (
     ("wrap_sum", "0", "param", "wrap_accumulate", "sum of the gradients of calls that didn't update"),
     ("wrap_calls", "0", "scalar", "wrap_accumulate", "how many calls wrap_sum is of, this one included"),
     ("wrap_average", "param", "param", "wrap_keep_average", "exponential average of the parameters"),
+    ("wrap_norm", "0", "shared", "wrap_clip_global", "norm of all gradients together in the last update"),
 )
 _SIGN = "where(wrap_maximize != 0, -1, 1)"
+_SCALE = f"{_SIGN}*where(wrap_clip_sum != 0, 1, wrap_normalize)"
+_LIMITED = "wrap_max_grad_norm/(wrap_norm + wrap_clip_eps)"
 BEFORE = (
     ("wrap_accumulate", "grad = wrap_sum + grad"),
     ("wrap_accumulate", "wrap_sum = 0"),
@@ -54,17 +61,24 @@ BEFORE = (
     ("wrap_accumulate", "wrap_calls = 0"),
     (
         "wrap_accumulate",
-        f"grad = {_SIGN}/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad",
+        f"grad = {_SCALE}/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad",
     ),
-    ("not wrap_accumulate", f"grad = {_SIGN}/wrap_unscale*grad"),
+    ("not wrap_accumulate", f"grad = {_SCALE}/wrap_unscale*grad"),
     # Without a limit it is infinite: a choice around `clip` would keep gcc from vectorising the loop.
     (None, "wrap_limit = where(wrap_max_value > 0, wrap_max_value, 1/abs(wrap_max_value))"),
     (None, "grad = clip(grad, -wrap_limit, wrap_limit)"),
     ("wrap_clip_tensor", "wrap_tensor_factor = min(1, wrap_max_tensor_norm/(norm2(grad) + wrap_clip_eps))"),
     ("wrap_clip_tensor", "grad = wrap_tensor_factor*grad"),
-    ("wrap_clip_global", "wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))"),
+    ("wrap_clip_global", "wrap_norm = norm2(grad, all)"),
+    # Caffe compares: no limit where the norm is NaN, and a limit of 0 leaves gradients of 0 alone.
+    (
+        "wrap_clip_global",
+        f"wrap_factor = where(wrap_clip_sum != 0, where(wrap_norm > wrap_max_grad_norm, {_LIMITED}, 1), "
+        f"min(1, {_LIMITED}))",
+    ),
     ("wrap_clip_global", "grad = wrap_factor*grad"),
-    ("wrap_accumulate", "grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad"),
+    ("wrap_accumulate", "grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad"),
+    ("not wrap_accumulate", "grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad"),
     (None, "grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)"),
     (None, "grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)"),
 )
@@ -74,6 +88,12 @@ AFTER = (
     (None, "param = where(wrap_from_above != 0, min(param, wrap_high), param)"),
     ("wrap_keep_average", "wrap_average = wrap_average_decay*wrap_average + (1 - wrap_average_decay)*param"),
 )
+WRITE_UPDATE = "wrap_write_update"
+BEGIN = "wrap_before = param"
+DIFFERENCE = "wrap_update = wrap_before - param"
+WRITE = "grad = wrap_update"
+PARAM = "param"
+_PLACES = [text for _, text in (*BEFORE, *AFTER)] + [DECAY, BEGIN, DIFFERENCE, WRITE]
 
 
 def wrapped(spec: Spec) -> Spec | None:
@@ -88,12 +108,14 @@ def wrapped(spec: Spec) -> Spec | None:
     before = [_statement(when, equation) for when, equation in BEFORE]
     if has_lr:
         before.append(_statement(None, DECAY))
-    update = (*before, *spec.update, *(_statement(when, equation) for when, equation in AFTER))
+    own, begin = _with_update(spec.update)
+    after = [_statement(when, equation) for when, equation in (*AFTER, (WRITE_UPDATE, WRITE))]
+    update = (*before, *begin, *own, *after)
     state = tuple(
         State(name, _text(init) if init == "param" else float(init), shape, _text(when), True, doc)
         for name, init, shape, when, doc in STATE
     )
-    constraints = (*spec.constraints, _CONSTRAINT)
+    constraints = (*spec.constraints, *_CONSTRAINTS)
     parts = (
         (*spec.hyperparameters, *hyperparameters),
         (*spec.options, *OPTIONS),
@@ -112,24 +134,57 @@ def wrapped(spec: Spec) -> Spec | None:
         constraints=constraints,
         counterparts=(),
         digest=digest_of(name, *parts, update, constraints),
+        writes_grad=_text(WRITE_UPDATE),
     )
 
 
-_CONSTRAINT = Constraint(
-    Text.of("wrap_every == 1", WRAPPERS),
-    "an optimizer that was made without accumulation can't begin to accumulate: make a new one",
-    Text.of("not wrap_accumulate", WRAPPERS),
+_CONSTRAINTS = (
+    Constraint(
+        Text.of("wrap_every == 1", WRAPPERS),
+        "an optimizer that was made without accumulation can't begin to accumulate: make a new one",
+        Text.of("not wrap_accumulate", WRAPPERS),
+    ),
+    Constraint(
+        Text.of("wrap_max_grad_norm > 0 or wrap_clip_sum != 0", WRAPPERS),
+        'a clip_grad_norm of 0 is only for order="caffe", where it is a limit like any other',
+    ),
 )
 
 
-def _text(text: str) -> Text:
-    return Text.of(text, WRAPPERS)
+def _with_update(own: tuple[Statement, ...]) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
+    """A rule's statements with one that says what its update is, and what must be said before them.
+
+    It is what the one equation of the parameter subtracts, if there is one and it is so; else the difference
+    of the parameter before them and after.
+    """
+    places = [i for i, statement in enumerate(own) if target_of(statement.equation) == "param"]
+    if len(places) == 1 and own[places[0]].when is None:
+        subtracted = _subtracted(own[places[0]].equation)
+        if subtracted is not None:
+            said = Statement(subtracted, _text(WRITE_UPDATE), wraps=True)
+            return (*own[: places[0] + 1], said, *own[places[0] + 1 :]), ()
+    return (*own, _statement(WRITE_UPDATE, DIFFERENCE)), (_statement(WRITE_UPDATE, BEGIN),)
+
+
+def _subtracted(equation: Text) -> Text | None:
+    """``wrap_update = what`` for ``param = param - what``, unless that reads the parameter."""
+    findings = Findings()
+    whole = read_equation(equation, findings)
+    _, _, what = equation.text.partition("-")
+    said = _text(f"wrap_update = {' '.join(what.split())}", len(_PLACES) + 1)
+    alone = read_equation(said, findings)
+    if findings.has_errors or whole is None or alone is None or PARAM in names_in(alone.value):
+        return None
+    return said if whole.value == Binary("-", Name(PARAM), alone.value) else None
+
+
+def _text(text: str, line: int = 1) -> Text:
+    return Text.of(text, WRAPPERS, line=line)
 
 
 def _statement(when: str | None, equation: str) -> Statement:
     # Each at a line of its own: branches of one equation are known by its place.
-    places = [text for _, text in (*BEFORE, (None, DECAY), *AFTER)]
-    text = Text.of(equation, WRAPPERS, line=places.index(equation) + 1)
+    text = _text(equation, _PLACES.index(equation) + 1)
     return Statement(text, None if when is None else _text(when), wraps=True)
 
 

@@ -86,7 +86,8 @@ class Program:
     (level OPTIMISED): there a buffer's name means its value before the update, every other target is
     assigned once under any setting of the options, and ``results`` says what the buffers become.
     ``allowed``: the settings of the options that the spec's constraints leave (None: all of them). What
-    the program says under others is never compiled, so names need not exist there.
+    the program says under others is never compiled, so names need not exist there. ``writes_grad``: the
+    settings under which what the gradient is at the end goes into its buffer (None: it is only read).
     """
 
     name: str
@@ -96,6 +97,7 @@ class Program:
     statements: tuple[Statement, ...]
     results: tuple[Result, ...] = ()
     allowed: Guard | None = None
+    writes_grad: Guard | None = None
 
     def symbol(self, name: str) -> Symbol:
         """The symbol of that name; KeyError if there is none."""

@@ -89,10 +89,15 @@ class _Worker:
 
     def results(self) -> tuple[Result, ...]:
         return tuple(
-            Result(s.name, self.current[s.name], self.changed[s.name])
+            Result(s.name, self.current[s.name], guard)
             for s in self.program.symbols
-            if s.role not in (Role.TEMPORARY, Role.GRAD) and s.name in self.changed
+            if s.role is not Role.TEMPORARY and (guard := self._written(s)) is not None
         )
+
+    def _written(self, symbol: Symbol) -> Guard | None:
+        changed = self.changed.get(symbol.name)
+        written = self.program.writes_grad if symbol.role is Role.GRAD else changed
+        return None if changed is None else written
 
     def _name(self, target: str, role: Role) -> str:
         if role is not Role.TEMPORARY:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.definition import Definition, definition_of
+from solvergen.runtime.freezing import FROZEN
 from solvergen.runtime.groups import MULTIPLIERS
 from solvergen.runtime.naming import did_you_mean, listed, quoted
 from solvergen.runtime.parameters import ParameterGroup, Parameters, read_parameters
@@ -18,15 +19,20 @@ if TYPE_CHECKING:
     O = TypeVar("O", bound=Optimizer)  # noqa: E741
 
 KEYS = ("optimizer", "backend", "nonfinite", "groups")
-GROUP_KEYS = ("names", "hyperparameters", "multipliers", "options")
+GROUP_KEYS = ("names", "hyperparameters", "multipliers", "options", FROZEN)
 
 
 def describe(
-    definition: Definition, groups: tuple[Group, ...], backend: str, nonfinite: str
+    definition: Definition,
+    groups: tuple[Group, ...],
+    backend: str,
+    nonfinite: str,
+    frozen: Collection[str] = (),
 ) -> dict[str, Any]:
     """The configuration: dicts, lists, strings, numbers, bools and None only, so that JSON can hold it.
 
-    A derived option is None. Names of tensors are given only where there are several groups.
+    A derived option is None. Names of tensors are given only where there are several groups, and those of
+    ``frozen`` ones only where there are some.
     """
     return {
         "optimizer": definition.name,
@@ -38,6 +44,7 @@ def describe(
                 "hyperparameters": group.hyperparameters,
                 "multipliers": group.multipliers,
                 "options": group.given_options,
+                **({FROZEN: own} if (own := [name for name in group.names if name in frozen]) else {}),
             }
             for group in groups
         ],
@@ -72,7 +79,10 @@ def rebuild(cls: type[O], params: Any, config: Mapping[str, Any]) -> O:
             raise OptimizerError(
                 f"group {i} of the configuration has no 'names', but there are several groups"
             )
-        groups.append(ParameterGroup(_names(entry, i, read.names), _settings(definition, entry, i)))
+        settings = _settings(definition, entry, i)
+        if FROZEN in entry:
+            settings[FROZEN] = entry[FROZEN]
+        groups.append(ParameterGroup(_names(entry, i, read.names), settings))
     _check_names(read.names, groups)
     shared = {key: config[key] for key in ("backend", "nonfinite") if key in config}
     return cls(Parameters(read.names, read.arrays, tuple(groups), read.layout), **shared)

@@ -102,7 +102,8 @@ class Definition:
     ``update(param, grad, *array_states, *scalar_states, *hyperparameters, t, *options, real, rounded)``,
     all by position: the new parameter, array states and scalar states, in this order. Elements are
     arrays of the compute type ``real``; ``rounded`` rounds to the parameter's storage type and back.
-    States that don't exist under the options are None, as argument and as result.
+    States that don't exist under the options are None, as argument and as result. Where ``grad`` is among the
+    buffers written under some options, what it becomes is the last result under all of them.
 
     The fields from ``device_states`` on are of *staged* rules: those that have reductions, or state that
     depends on some. An update of these is several passes over the elements, pass 0, 1, ..., and scalar work

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
@@ -22,12 +22,14 @@ from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
 from solvergen.runtime.definition import Definition, definition_of
+from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
 from solvergen.runtime.groups import MULTIPLIERS, Group
 from solvergen.runtime.interrupts import NothingDone, interruptible, uninterrupted
 from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.parameters import Parameters, has_wrappers, read_parameters
 from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
 from solvergen.runtime.policies import checked_policy, raise_nonfinite
+from solvergen.runtime.row_sparse import ByRows, RowSparse, gathered
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
 from solvergen.runtime.tensors import adopt_all, make_tensors, make_workspace
@@ -85,9 +87,8 @@ class Optimizer:
         updated in place, HyperparameterError for settings, BackendUnavailable for backends.
         """
         definition = definition_of(type(self))
-        read, hyperparameters, options = self._with_wrappers(
-            read_parameters(params), hyperparameters, options, wrappers
-        )
+        read, frozen = read_frozen(read_parameters(params))
+        read, hyperparameters, options = self._with_wrappers(read, hyperparameters, options, wrappers)
         self._policy = checked_policy(nonfinite)
         self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
         self._check_groups()
@@ -95,7 +96,8 @@ class Optimizer:
         self._backend = _backend(backend, read)
         self._given_backend = backend if isinstance(backend, str) else backend.name
         self._by_position = read.layout.by_position
-        self._layout = read.layout
+        self._whole_layout = read.layout
+        self._freeze(frozen)
         self._names = read.names
         self._positions = {name: i for i, name in enumerate(read.names)}
         arrays = adopt_all(self._backend, read.names, read.arrays)
@@ -106,6 +108,7 @@ class Optimizer:
             definition, self._backend, self._tensors, [g.options for g in self._groups], self._workspace
         )
         self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
+        self._constraint: Callable[[str, Any], object] | None = None
         self._prepare()
 
     @overload
@@ -118,10 +121,10 @@ class Optimizer:
         """Update every parameter that has a gradient, in place.
 
         ``gradients``: laid out as the parameters were; None leaves a tensor alone, its state and its count
-        too. float64 parameters take float64 gradients, others float32, bfloat16 or float16 ones. Or a
-        function without arguments that evaluates at the parameters as they are and returns
-        ``(loss, gradients)``; a rule that evaluates the gradient several times in a step takes nothing else,
-        and calls it each time.
+        too; a ``RowSparse`` speaks of some rows alone. float64 parameters take float64 gradients, others
+        float32, bfloat16 or float16 ones. Or a function without arguments that evaluates at the parameters as
+        they are and returns ``(loss, gradients)``; a rule that evaluates the gradient several times in a step
+        takes nothing else, and calls it each time.
 
         Returns True, or False if ``nonfinite="skip"`` left the step out; given a function, the loss of its
         first evaluation. Raises ArrayError for gradients that can't be used and for a parameter that has been
@@ -150,7 +153,40 @@ class Optimizer:
 
     def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
         """A step by these gradients, and by those of the closure for a rule that evaluates some anew."""
-        bound = self._launches.bind(flat)
+        try:
+            bound = self._launches.bind(flat)
+        except ByRows:
+            return self._step_by_rows(flat)
+        return self._step_bound(bound, flat, closure)
+
+    def _step_by_rows(self, flat: Sequence[object]) -> bool:
+        """A step in which some gradients are given by rows."""
+        tensors, gradients, parts = list(self._tensors), list(flat), []
+        for i, gradient in enumerate(flat):
+            if isinstance(gradient, RowSparse):
+                group = self._groups[self._tensors[i].group]
+                part = gathered(self._backend, group, self.definition, self._tensors[i], gradient)
+                tensors[i], gradients[i] = part.tensor, part.gradient
+                parts.append(part)
+        options = [group.options for group in self._groups]
+        launches = Launches(
+            self.definition, self._backend, tensors, options, self._workspace, owners=self._tensors
+        )
+
+        def scatter() -> None:
+            for part in parts:
+                part.scatter()
+
+        return self._step_bound(launches.bind(gradients), gradients, None, scatter)
+
+    def _step_bound(
+        self,
+        bound: LaunchSet | StagedLaunchSet,
+        flat: Sequence[object],
+        closure: Closure | None,
+        finish: Callable[[], None] | None = None,
+    ) -> bool:
+        """A step by the gradients that are bound. ``finish`` is what comes behind the launches."""
         try:
             if self._policy != "propagate" and not self._may_step(bound, flat):
                 return False
@@ -162,12 +198,16 @@ class Optimizer:
                     self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
-            launch = _launch if closure is None else partial(self._launch_evaluating, closure)
+            launch = (
+                partial(_launch, finish) if closure is None else partial(self._launch_evaluating, closure)
+            )
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
         finally:
             bound.release()
+        if self._constraint is not None:
+            self._constrain(bound.members)
         return True
 
     # What wrapped optimizers do otherwise.
@@ -241,6 +281,48 @@ class Optimizer:
             ) from problem
         if not self._may_step(bound, flat):
             raise LeftOut
+
+    def _constrain(self, members: Sequence[int] | None) -> None:
+        """Hand the parameters that were updated to the function that constrains them."""
+        assert self._constraint is not None
+        for i in range(len(self._tensors)) if members is None else members:
+            self._constraint(self._names[i], self._tensors[i].plan.param)
+
+    @property
+    def constraint(self) -> Callable[[str, Any], object] | None:
+        """A function that is called after each step with the name and the array of every parameter that was
+        updated, to change it in place: a pass of its own. None: there is none. It is in no snapshot and no
+        configuration. What it raises goes through; the step is done then."""
+        return self._constraint
+
+    @constraint.setter
+    def constraint(self, function: Callable[[str, Any], object] | None) -> None:
+        if function is not None and not callable(function):
+            raise OptimizerError(
+                f"constraint must be a function of a name and an array, or None, not {function!r:.60}"
+            )
+        self._constraint = function
+
+    def freeze(self, names: str | Iterable[str]) -> None:
+        """Leave these parameters as they are from now on, with their states and counts: they take no part in
+        steps and in norms, whatever gradients are given for them. Raises OptimizerError for unknown names."""
+        self._check_idle("freeze")
+        self._freeze(self._frozen | positions_of(self._positions, names, "freeze"))
+
+    def unfreeze(self, names: str | Iterable[str] | None = None) -> None:
+        """Update these parameters again; all by default."""
+        self._check_idle("unfreeze")
+        all_names = self._names if names is None else names
+        self._freeze(self._frozen - positions_of(self._positions, all_names, "unfreeze"))
+
+    @property
+    def frozen(self) -> tuple[str, ...]:
+        """The names of the parameters that are frozen."""
+        return tuple(self._names[i] for i in sorted(self._frozen))
+
+    def _freeze(self, positions: frozenset[int]) -> None:
+        self._frozen = positions
+        self._layout = FrozenLayout(self._whole_layout, positions) if positions else self._whole_layout
 
     def set(self, **changes: Any) -> None:
         """Change several hyperparameters (or multipliers) of all groups: all of them, or none.
@@ -331,7 +413,7 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """Everything but parameters and state, as data that JSON can hold."""
-        return config.describe(self.definition, self._groups, self._given_backend, self._policy)
+        return config.describe(self.definition, self._groups, self._given_backend, self._policy, self.frozen)
 
     @classmethod
     def from_config(cls: type[Self], params: Any, config: Mapping[str, Any]) -> Self:
@@ -387,12 +469,14 @@ class Optimizer:
             self._cohorts,
             self._workspace,
             params=params,
+            frozen=self.frozen,
         )
 
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
         self._check_idle("load and load_state_dict")
+        data = self._adapted(data, source)
         restoring.restore(
-            self._adapted(data, source),
+            data,
             self.definition,
             self._backend,
             self._groups,
@@ -403,6 +487,8 @@ class Optimizer:
             params=params,
             hyperparameters=hyperparameters,
         )
+        if hyperparameters:
+            self._freeze(positions_of(self._positions, data.frozen, f"'frozen' in {source}"))
 
     def _changed(self) -> None:
         self._settings.mark_stale()
@@ -491,11 +577,17 @@ class Optimizer:
         )
 
 
-def _launch(bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]) -> None:
+def _launch(
+    finish: Callable[[], None] | None,
+    bound: LaunchSet | StagedLaunchSet,
+    scalars: Sequence[tuple[float, ...]],
+) -> None:
     """A step whose gradients are all bound."""
     undo = advance(bound.cohorts, scalars)
     try:
         bound.launch()
+        if finish is not None:
+            finish()
     except (Exception, SystemExit, NothingDone):
         # SystemExit is what an observer of the ptx backend may raise. Not every KeyboardInterrupt: one that
         # comes when a launch has returned finds the step done.

@@ -28,6 +28,7 @@ from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.layout import picker
+from solvergen.runtime.row_sparse import ByRows, has_rows
 from solvergen.runtime.spans import Spans
 from solvergen.runtime.tables import table_width
 from solvergen.runtime.tensors import Tensor
@@ -216,7 +217,8 @@ class Launches:
         self._owners = [name for _, name in owned]
 
     def bind(self, gradients: Sequence[object]) -> LaunchSet | StagedLaunchSet:
-        """Bind gradients, one or None a tensor. Raises ArrayError that says which can't be used and why."""
+        """Bind gradients, one or None a tensor. Raises ArrayError that says which can't be used and why, and
+        ByRows if some are given by rows."""
         current = self._current
         if current is not None and current.members is None and current.bind(gradients):
             return current
@@ -224,6 +226,8 @@ class Launches:
         for dtypes, known in reversed(self._known.items()):
             if known.mask == mask and known.bind(gradients):
                 return self._use(dtypes, known)
+        if has_rows(gradients):
+            raise ByRows
         self._check(gradients)
         dtypes = tuple(None if g is None else self._backend.dtype_of(g) for g in gradients)
         found = self._known.get(dtypes)

@@ -21,6 +21,7 @@ from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group, as_float
 from solvergen.runtime.interrupts import uninterrupted
+from solvergen.runtime.naming import listed
 from solvergen.runtime.spans import Spans
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 from solvergen.runtime.tensors import Tensor
@@ -35,6 +36,7 @@ def snapshot(
     workspace: Workspace | None,
     *,
     params: bool,
+    frozen: tuple[str, ...] = (),
 ) -> SnapshotData:
     """Copies of everything; of the parameters too where ``params`` says so."""
     kept = []
@@ -73,6 +75,7 @@ def snapshot(
             for name, value in zip(definition.shared_states, shared.tolist(), strict=True)
             if any(name in definition.active_state(**group.options) for group in groups)
         },
+        frozen=frozen,
     )
 
 
@@ -187,6 +190,7 @@ def as_dict(data: SnapshotData) -> dict[str, Any]:
             for tensor in data.tensors
         },
         **({"shared": dict(data.shared)} if any(kind == "shared" for _, kind in data.schema) else {}),
+        **({"frozen": list(data.frozen)} if data.frozen else {}),
     }
 
 
@@ -194,6 +198,11 @@ def from_dict(state_dict: Any) -> SnapshotData:
     """What ``as_dict`` made. Raises OptimizerError where the form isn't that."""
     read = _Reader(state_dict, "the state_dict")
     has_shared = "shared" in read.mapping("schema").values()
+    frozen = tuple(map(read.is_text, read.sequence("frozen"))) if "frozen" in state_dict else ()
+    if unknown := [name for name in frozen if name not in read.mapping("tensors")]:
+        raise OptimizerError(
+            f"'frozen' in the state_dict has {listed(unknown)}, which is none of its tensors"
+        )
     return SnapshotData(
         spec=read.text("spec"),
         class_name=read.text("class_name"),
@@ -203,6 +212,7 @@ def from_dict(state_dict: Any) -> SnapshotData:
         groups=tuple(_group_from(entry, i) for i, entry in enumerate(read.sequence("groups"))),
         tensors=tuple(_tensor_from(name, entry) for name, entry in read.mapping("tensors").items()),
         shared=read.numbers("shared") if has_shared else {},
+        frozen=frozen,
     )
 
 

@@ -26,7 +26,8 @@ def without_wrappers(data: SnapshotData, definition: Definition, source: str) ->
     """
     if data.spec != f"wrapped_{definition.name}":
         return data
-    left_out = sorted({name for t in data.tensors for name in (*t.arrays, *t.scalars) if _is_of(name)})
+    names = {name for t in data.tensors for name in (*t.arrays, *t.scalars)} | set(data.shared)
+    left_out = sorted(filter(_is_of, names))
     warnings.warn(
         f"{source} is of this optimizer with wrappers, which are left out"
         + (f", and with them {', '.join(left_out)}" if left_out else ""),
@@ -53,6 +54,7 @@ def without_wrappers(data: SnapshotData, definition: Definition, source: str) ->
             replace(tensor, scalars=_own(tensor.scalars), arrays=_own(tensor.arrays))
             for tensor in data.tensors
         ),
+        shared=_own(data.shared),
     )
 
 
@@ -109,6 +111,7 @@ def with_wrappers(
         schema=(*data.schema, *wraps),
         groups=tuple(map(group_of, data.groups)),
         tensors=tuple(map(tensor_of, data.tensors)),
+        shared={**dict.fromkeys(_wrappers(ours.shared), 0.0), **data.shared},
     )
 
 

@@ -46,7 +46,7 @@ class SnapshotData:
 
     ``version`` is solvergen's; ``schema`` lists (name, ``"param"``, ``"scalar"`` or ``"shared"``) of all
     states of the definition in order, whether active or not. ``shared`` holds those that are one number for
-    the whole optimizer, as far as they exist.
+    the whole optimizer, as far as they exist. ``frozen`` are names of tensors.
     """
 
     spec: str
@@ -57,3 +57,4 @@ class SnapshotData:
     groups: tuple[GroupData, ...]
     tensors: tuple[TensorData, ...]
     shared: Mapping[str, float] = field(default_factory=dict)
+    frozen: tuple[str, ...] = ()

@@ -37,6 +37,8 @@ class Wrappers:
         clip_value: largest magnitude of a gradient's element; None: any.
         clip_tensor_norm: largest norm of each tensor's gradient; None: any.
         clip_grad_norm: largest norm of all gradients together; None: any.
+        normalize: what gradients are multiplied by where the mean is taken: for callers who have summed
+            calls up themselves.
         clip_eps: added to both norms where they are divided by (torch has 1e-6, Caffe and Keras 0).
         order: ``"average"``, or ``"caffe"``: clip the sum of the calls, then take the mean.
         l1, l2: coupled decay: times the parameter's sign, and times the parameter, added to the gradient.
@@ -44,6 +46,7 @@ class Wrappers:
         maximize: ascend instead of descend.
         bounds: least and largest value of a parameter's element, None where there is no limit.
         non_negative: the same as a lower bound of 0.
+        write_update: after a step the gradients' arrays hold what was subtracted from the parameters.
         average: decay of an exponential average of the parameters; None: there is none.
     """
 
@@ -62,6 +65,8 @@ class Wrappers:
     bounds: Bounds = (None, None)
     non_negative: bool = False
     average: float | None = None
+    normalize: float = 1.0
+    write_update: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -78,7 +83,7 @@ class Wrappers:
             if value is None and name != "unscale":
                 continue
             number = as_number(name, value)
-            if number <= 0.0:
+            if number < 0.0 or (number == 0.0 and not (name == "clip_grad_norm" and self.order == "caffe")):
                 none = "" if name == "unscale" else " (None for no clipping)"
                 raise HyperparameterError(f"{name} must be above 0{none}, not {value!r}")
             put(self, name, number)
@@ -87,7 +92,8 @@ class Wrappers:
             if number < 0.0:
                 raise HyperparameterError(f"{name} must be at least 0, not {getattr(self, name)!r}")
             put(self, name, number)
-        for name in ("maximize", "non_negative"):
+        put(self, "normalize", as_number("normalize", self.normalize))
+        for name in ("maximize", "non_negative", "write_update"):
             if not isinstance(getattr(self, name), bool):
                 raise HyperparameterError(f"{name} must be True or False, not {getattr(self, name)!r:.60}")
         if self.average is not None:
@@ -155,6 +161,7 @@ def wrapper_hyperparameters(wrappers: Wrappers, definition: Definition) -> dict[
     values: dict[str, float] = {
         "wrap_every": wrappers.accumulate,
         "wrap_mean": wrappers.accumulation == "mean",
+        "wrap_normalize": wrappers.normalize,
         "wrap_clip_sum": wrappers.order == "caffe",
         "wrap_maximize": wrappers.maximize,
         "wrap_unscale": wrappers.unscale,
@@ -191,6 +198,7 @@ def wrapper_options(wrappers: Wrappers) -> dict[str, bool]:
         "wrap_clip_tensor": wrappers.clip_tensor_norm is not None,
         "wrap_clip_global": wrappers.clip_grad_norm is not None,
         "wrap_keep_average": wrappers.average is not None,
+        "wrap_write_update": wrappers.write_update,
     }
 
 
@@ -214,6 +222,8 @@ def wrappers_of(values: Mapping[str, float], options: Mapping[str, bool]) -> Wra
             values["wrap_high"] if values["wrap_from_above"] else None,
         ),
         average=values["wrap_average_decay"] if options["wrap_keep_average"] else None,
+        normalize=values["wrap_normalize"],
+        write_update=options["wrap_write_update"],
     )
 
 

@@ -6,14 +6,15 @@ only sum gradients up, and the swap of parameters and their average.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvergen.errors import HyperparameterError, OptimizerError
+from solvergen.errors import ArrayError, HyperparameterError, OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.buffers import type_name, writable
 from solvergen.runtime.closures import Closure
@@ -23,6 +24,7 @@ from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
+from solvergen.runtime.row_sparse import check_rule, has_rows
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
 from solvergen.runtime.wrappers import (
@@ -44,6 +46,7 @@ _AGREE = (
     ("accumulate", "wrap_accumulate"),
     ("clip_grad_norm (or None)", "wrap_clip_global"),
     ("average (or None)", "wrap_keep_average"),
+    ("write_update", "wrap_write_update"),
 )
 """What is one matter of all groups: how it is called, and the hyperparameter or option that says it."""
 
@@ -87,6 +90,12 @@ class WrappedOptimizer(Optimizer):
             return 0
         return int(max(cohort.scalars[self._column] for cohort in self._cohorts.all))
 
+    def freeze(self, names: str | Iterable[str]) -> None:
+        """See ``Optimizer``. Raises OptimizerError while calls are summed up that haven't updated yet."""
+        if self.pending:
+            raise OptimizerError("there are calls that were only summed up: flush() before freezing")
+        super().freeze(names)
+
     def flush(self) -> bool:
         """Update with what was summed up, though fewer calls were made than make a step.
 
@@ -95,6 +104,14 @@ class WrappedOptimizer(Optimizer):
         self._check_idle("flush")
         calls = self.pending
         return bool(calls) and self._update([None] * len(self._names), calls)
+
+    @property
+    def clip_norm(self) -> float:
+        """The norm of all gradients together that the last update held against ``clip_grad_norm``: before
+        clipping, after unscaling; 0 before the first. Reading it waits for a GPU."""
+        if not self._groups[0].options["wrap_clip_global"]:
+            raise OptimizerError("this optimizer takes no norm; make one with Wrappers(clip_grad_norm=...)")
+        return self.shared["wrap_norm"]
 
     @property
     def averages(self) -> TensorView[Any]:
@@ -201,6 +218,7 @@ class WrappedOptimizer(Optimizer):
                     )
 
     def _prepare(self) -> None:
+        self._writes = self._groups[0].options["wrap_write_update"]
         self._sums: Sums | None = None
         if not self._groups[0].options["wrap_accumulate"]:
             return
@@ -223,6 +241,10 @@ class WrappedOptimizer(Optimizer):
 
     def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
         self._check_idle("step")
+        if (self._writes or self._sums is not None) and has_rows(flat):
+            check_rule(self.definition.class_name, self.definition, dict(self._groups[0].options))
+        if self._writes:
+            self._check_written(flat)
         if self._sums is None:
             return super()._step(flat, closure)
         if all(gradient is None for gradient in flat):
@@ -230,11 +252,25 @@ class WrappedOptimizer(Optimizer):
         calls = self.pending + 1
         return self._update(flat, calls) if calls >= self.wrap_every else self._add(flat, calls)
 
+    def _check_written(self, flat: Sequence[object]) -> None:
+        """Raises ArrayError for gradients that no update can be written to."""
+        self._launches.bind(flat).release()
+        present = [(name, g) for name, g in zip(self._names, flat, strict=True) if g is not None]
+        for name, gradient in present:
+            writable(gradient, f"the gradient of {name!r}, which the update is to be written to,")
+        spans = sorted((*self._backend.span_of(gradient), name) for name, gradient in present)
+        for (_, end, one), (start, _, other) in pairwise(s for s in spans if s[0] < s[1]):
+            if start < end:
+                raise ArrayError(
+                    f"the gradients of {one!r} and {other!r} share memory, and the update of each is to be "
+                    "written there; give each an array of its own"
+                )
+
     def _update(self, flat: Sequence[object], calls: int) -> bool:
         """Update all tensors that have a gradient in this call or in one that was summed up."""
         whole = [
             self._backend.allocate(self._tensors[i].plan.param, 0.0)
-            if gradient is None and self._takes_part(i)
+            if gradient is None and i not in self._frozen and self._takes_part(i)
             else gradient
             for i, gradient in enumerate(flat)
         ]
@@ -249,7 +285,8 @@ class WrappedOptimizer(Optimizer):
             if not self._may_step(bound, flat):
                 return False
             bound.follow(self._sums.cohorts)
-            members = [i for i, g in enumerate(flat) if g is not None or self._takes_part(i)]
+            taking_part = (i for i in range(len(flat)) if i not in self._frozen and self._takes_part(i))
+            members = sorted({*taking_part, *(i for i, g in enumerate(flat) if g is not None)})
             cohorts, _ = self._cohorts.select(None if len(members) == len(flat) else members)
             uninterrupted(lambda: self._launch_sum(bound, cohorts, calls))
         finally:

@@ -19,6 +19,20 @@ _HOMES = {
     "policy_of": "solvergen.solver.policies",
     "Choice": "solvergen.solver.choice",
     "chosen": "solvergen.solver.choice",
+    "Solver": "solvergen.solver.training.solver",
+    "seed_all": "solvergen.solver.training.seeding",
+    "Action": "solvergen.solver.training.events",
+    "Blob": "solvergen.solver.net.protocol",
+    "LayerBlobs": "solvergen.solver.net.protocol",
+    "Net": "solvergen.solver.net.protocol",
+    "Output": "solvergen.solver.net.protocol",
+    "DenseNet": "solvergen.solver.net.dense",
+    "InnerProduct": "solvergen.solver.net.dense",
+    "CaffeLog": "solvergen.solver.logs.caffe_log",
+    "JsonLines": "solvergen.solver.logs.json_lines",
+    "LineFile": "solvergen.solver.logs.sinks",
+    "read_log": "solvergen.solver.logs.reading",
+    "handled": "solvergen.solver.signals",
 }
 
 __all__ = list(_HOMES)

@@ -90,6 +90,8 @@ def build_spec(document: SpecDocument, tree: Mapping, source: Source) -> Spec:
         location=_text(tree.get("name")).location,
         base=document.extends or document.of or "",
         base_location=base.location if base is not None else None,
+        penalty=_optional_text(tree.get("penalty")),
+        project=_optional_text(tree.get("project")),
         transforms=tuple(_text(node) for node in _items(tree.get("transform"))),
     )
 

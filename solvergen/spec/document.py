@@ -252,6 +252,15 @@ class SpecDocument(_Document):
         description="What must hold between hyperparameters and options.",
         max_length=MAX_CONSTRAINTS,
     )
+    penalty: Line | None = Field(
+        default=None,
+        description="A term of the loss, in param and hyperparameters, whose derivative is added to the "
+        "gradient: l1*abs(param) + l2/2*param**2.",
+    )
+    project: Line | None = Field(
+        default=None,
+        description="What becomes of the parameter's new value, in param and hyperparameters: max(param, 0).",
+    )
     tableau: TableauDocument | None = Field(
         default=None, description="Instead of 'update': a Runge-Kutta method, from which it follows."
     )

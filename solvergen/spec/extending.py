@@ -69,8 +69,9 @@ class _Extension:
             merged = self.declarations(section)
             if merged is not None:
                 sections[section] = merged
-        if "constraints" in self.base.by_key and "constraints" not in sections:
-            sections["constraints"] = self.base.by_key["constraints"]
+        for section in ("constraints", "penalty", "project"):
+            if section in self.base.by_key and section not in sections:
+                sections[section] = self.base.by_key[section]
         self.add_references(sections)
         result = Mapping(sections, self.tree.location)
         equations = self.equations() if "update" not in sections else []

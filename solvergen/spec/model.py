@@ -170,6 +170,11 @@ class Spec:
     ``digest`` is the SHA-256 of what the spec means (``digest.py``): prose, comments, spacing and
     the order of keys leave it as it is. It identifies the rule in snapshots.
 
+    ``penalty`` and ``project`` are to be put among the equations yet (``frontend/penalties.py``).
+
+    ``writes_grad``: the condition on options under which what ``grad`` is at the end goes into the gradient's
+    buffer. Only wrapped rules have one.
+
     ``base``: the spec that it was derived from, if it was; what it has of it is here like all else,
     at ``base_location``. ``transforms`` are to be applied yet (``frontend/transforms``).
 
@@ -196,9 +201,12 @@ class Spec:
     location: Location = field(compare=False, repr=False)
     base: str = field(default="", compare=False)
     base_location: Location | None = field(default=None, compare=False, repr=False)
+    penalty: Text | None = field(default=None, compare=False, repr=False)
+    project: Text | None = field(default=None, compare=False, repr=False)
     transforms: tuple[Text, ...] = field(default=(), compare=False, repr=False)
     incomplete: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     unclear: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    writes_grad: Text | None = field(default=None, compare=False, repr=False)
 
     @property
     def option_names(self) -> tuple[str, ...]:

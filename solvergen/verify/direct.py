@@ -44,6 +44,9 @@ class Followed:
         self.param = param.copy()
         self.t = start
         self.real = compute_dtype(param.dtype.name)
+        self.writes_grad = "grad" in definition.buffers_written(**options)
+        self.grad_dtype = param.dtype
+        self.written: HostArray | None = None  # what the last step has left in the gradient's buffer
         active = definition.active_state(**options)
         initial = definition.initial_state(**hyperparameters, **options)
         self.arrays: dict[str, HostArray | None] = dict.fromkeys(definition.array_states)
@@ -68,6 +71,7 @@ class Followed:
         """One update, as the language defines it: its results, or a generator that asks for reductions over
         all tensors and for gradients on the way to them. ``shared``: the states of the whole optimizer, as
         they are."""
+        self.grad_dtype = gradient.dtype
         return self.definition.update(
             self.param.astype(self.real),
             gradient.astype(self.real),
@@ -91,9 +95,12 @@ class Followed:
             return array
 
         self.t += 1
+        if self.writes_grad:
+            self.written = np.array(stored(results[-1]).astype(self.grad_dtype))
         self.param = np.array(stored(results[0]).astype(storage))
         names = (*self.arrays, *self.scalars, *self.definition.shared_states)
-        rest = dict(zip(names, results[1:], strict=True))
+        # Behind these there may be the gradient, as it is left in its buffer.
+        rest = dict(zip(names, results[1 : len(names) + 1], strict=True))
         for name, value in rest.items():
             if self.arrays.get(name) is not None:
                 self.arrays[name] = np.array(stored(value))
@@ -126,6 +133,8 @@ class Whole:
 
         ``nonfinite`` is the policy. Returns what became of the step: "applied", "skipped" or "raised".
         """
+        for tensor in self.tensors:
+            tensor.written = None
         refused = "skipped" if nonfinite == "skip" else "raised"
         if not is_applied(nonfinite, (gradient for gradient in gradients if gradient is not None)):
             return refused
@@ -304,7 +313,8 @@ def _moment(example: Example, whole: Whole, outcome: str) -> Moment:
     names = [tensor.name for tensor in example.tensors]
     tensors = whole.tensors
     buffers = [
-        {**{name: a for name, a in t.arrays.items() if a is not None}, "param": t.param} for t in tensors
+        {name: a for name, a in (*t.arrays.items(), ("param", t.param), ("grad", t.written)) if a is not None}
+        for t in tensors
     ]
     scalars = [{name: s for name, s in t.scalars.items() if s is not None} for t in tensors]
     return Moment(

@@ -55,6 +55,12 @@ class _Placed:
                 raise StrayWrite(f"step {step} wrote {name} {self._what}")
         return now
 
+    def take_over(self) -> HostArray:
+        """What the array holds now, which was written with good reason."""
+        contents = self._backend.to_host(self.array)
+        self._host[self._place] = contents.reshape(-1)
+        return contents
+
     def check_unchanged(self, step: int) -> None:
         """Raise StrayWrite unless the array itself is untouched too."""
         if self.check_margins(step).tobytes() != self._host.tobytes():
@@ -85,9 +91,10 @@ def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace
         given = placed.next()
         with untouchable(part for array in (*params, *lying.values()) for part in array.margins):
             outcome = _step(made, given, placed)
-        trace.append(_moment(made, backend, example, outcome))
-        for param in params:
-            param.check_margins(number)
+        for array in (*params, *placed.all):
+            array.check_margins(number)
+        written = placed.written() if outcome == "applied" else {}
+        trace.append(_moment(made, backend, example, outcome, written))
         for array in placed.all:
             array.check_unchanged(number)
     return tuple(trace)
@@ -161,6 +168,21 @@ class _Gradients:
             given[tensor.name] = self._lying[index].array
         return given
 
+    def written(self) -> dict[str, HostArray]:
+        """What the step has left in gradients, of the tensors whose options say that it does."""
+        definition = self._made.definition
+        writing = {
+            name
+            for group in self._made.groups
+            for name in group.names
+            if "grad" in definition.buffers_written(**group.options)
+        }
+        return {
+            tensor.name: self._lying[index].take_over()
+            for index, tensor in enumerate(self._example.tensors)
+            if tensor.name in writing and self._drawn.gradients[index] is not None
+        }
+
 
 def _step(made: Optimizer, gradients: Mapping[str, Any], later: _Gradients) -> str:
     """Make a step, of a rule with evaluations by a function that gives ``gradients`` first."""
@@ -195,8 +217,14 @@ def _loaded(saved: Mapping[str, Any], example: Example) -> dict[str, Any]:
     return {**saved, "tensors": tensors, "shared": shared}
 
 
-def _moment(made: Optimizer, backend: Backend, example: Example, outcome: str) -> Moment:
-    """What can be seen of the optimizer now, copied to the host."""
+def _moment(
+    made: Optimizer,
+    backend: Backend,
+    example: Example,
+    outcome: str,
+    written: Mapping[str, HostArray] | None = None,
+) -> Moment:
+    """What can be seen of the optimizer now, copied to the host. ``written``: by the step, of gradients."""
     arrays = made.definition.array_states
     buffers: dict[str, dict[str, HostArray]] = {}
     scalars: dict[str, dict[str, float]] = {}
@@ -206,6 +234,8 @@ def _moment(made: Optimizer, backend: Backend, example: Example, outcome: str) -
         held = {s: state[s][name] for s in state if name in state[s]}
         buffers[name] = {s: backend.to_host(a) for s, a in held.items() if s in arrays}
         buffers[name]["param"] = backend.to_host(made.params[name])
+        if written is not None and name in written:
+            buffers[name]["grad"] = written[name]
         scalars[name] = {s: value for s, value in held.items() if s not in arrays}
     counts = {tensor.name: made.steps[tensor.name] for tensor in example.tensors}
     return Moment(outcome, buffers, scalars, counts, dict(made.shared))

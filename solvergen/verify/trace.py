@@ -17,8 +17,9 @@ class Moment:
     """All that can be seen of an optimizer at one time; step 0 is before the first step.
 
     ``outcome``: "made" at step 0, then "applied", "skipped" or "raised". By name of tensor:
-    ``buffers``, its active array states and last "param", which follows from them; ``scalars``, its
-    scalar states; ``counts``, its ``t``. ``shared``: the states of the whole optimizer.
+    ``buffers``, its active array states and last "param", which follows from them, and "grad" if the step
+    wrote it; ``scalars``, its scalar states; ``counts``, its ``t``. ``shared``: the states of the whole
+    optimizer.
     """
 
     outcome: str

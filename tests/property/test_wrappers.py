@@ -42,6 +42,8 @@ def wrappers(draw: st.DrawFn) -> Wrappers:
         maximize=draw(st.booleans()),
         bounds=(draw(st.sampled_from((None, low))), draw(st.sampled_from((None, high)))),
         average=draw(st.none() | st.sampled_from((0.0, 0.9, 1.0))),
+        normalize=draw(st.sampled_from((1.0, 1.0, 0.3))),
+        write_update=draw(st.booleans()),
     )
 
 
@@ -52,16 +54,20 @@ def run(name: str, backend: str, chosen: Wrappers, seed: int, policy: str) -> tu
     of = {f"p{i}": rng.normal(size=shape).astype(dtypes[rng.integers(4)]) for i, shape in enumerate(shapes)}
     optimizer = CLASSES[name](of, backend=backend, nonfinite=policy, wrappers=chosen)
     said = []
-    for _ in range(5):
+    written = {}
+    for step in range(5):
         gradients = {}
         for n, param in of.items():
             gradient = np.array(rng.normal(size=param.shape) * rng.choice([0.1, 1, 30]))
             if rng.integers(12) == 0 and gradient.size:
                 gradient[(0,) * gradient.ndim] = rng.choice([np.nan, np.inf])
             gradients[n] = None if rng.integers(4) == 0 else gradient.astype(param.dtype)
+            written[f"gradient {step} of {n}"] = gradients[n]
         said.append((optimizer.step(gradients), optimizer.pending, tuple(optimizer.steps.values())))
     said.append(optimizer.flush())
-    everything = dict(of)
+    if chosen.clip_grad_norm is not None:
+        said.append(repr(optimizer.clip_norm))
+    everything = dict(of) | {what: array for what, array in written.items() if array is not None}
     for state, tensors in optimizer.state.items():
         everything |= {f"{state} of {n}": np.asarray(array) for n, array in tensors.items()}
     return said, everything

@@ -19,6 +19,7 @@ def options_of(
     weight_decay: float,
     wrap_every: float,
     wrap_mean: float,
+    wrap_normalize: float,
     wrap_clip_sum: float,
     wrap_maximize: float,
     wrap_unscale: float,
@@ -49,6 +50,7 @@ def constraints(
     weight_decay: float,
     wrap_every: float,
     wrap_mean: float,
+    wrap_normalize: float,
     wrap_clip_sum: float,
     wrap_maximize: float,
     wrap_unscale: float,
@@ -71,12 +73,15 @@ def constraints(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
     if amsgrad and rectify:
         return "amsgrad and rectify exclude each other"
     if not wrap_accumulate and wrap_every != 1.0:
         return "an optimizer that was made without accumulation can't begin to accumulate: make a new one"
+    if not (wrap_max_grad_norm > 0.0 or wrap_clip_sum != 0.0):
+        return 'a clip_grad_norm of 0 is only for order="caffe", where it is a limit like any other'
     return None
 
 
@@ -89,6 +94,7 @@ def active_state(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[str, ...]:
     """Names of the states that exist under these options."""
     names: list[str] = []
@@ -101,6 +107,8 @@ def active_state(
         names.append("wrap_calls")
     if wrap_keep_average:
         names.append("wrap_average")
+    if wrap_clip_global:
+        names.append("wrap_norm")
     return (*names,)
 
 
@@ -113,6 +121,7 @@ def buffers_read(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements reads, once for each pass that does."""
     names: list[str] = []
@@ -146,10 +155,13 @@ def buffers_written(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
     names: list[str] = []
     names.append("param")
+    if wrap_write_update:
+        names.append("grad")
     names.append("exp_avg")
     names.append("exp_avg_var")
     if amsgrad:
@@ -170,6 +182,7 @@ def active_passes(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     names: list[int] = []
@@ -190,6 +203,7 @@ def active_stages(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
     names: list[int] = []
@@ -210,6 +224,7 @@ def initial_state(
     weight_decay: float,
     wrap_every: float,
     wrap_mean: float,
+    wrap_normalize: float,
     wrap_clip_sum: float,
     wrap_maximize: float,
     wrap_unscale: float,
@@ -232,9 +247,10 @@ def initial_state(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {"exp_avg": 0.0, "exp_avg_var": 0.0, "max_exp_avg_var": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param"}
+    return {"exp_avg": 0.0, "exp_avg_var": 0.0, "max_exp_avg_var": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param", "wrap_norm": 0.0}
 
 
 def scalars(
@@ -247,6 +263,7 @@ def scalars(
     weight_decay: float,
     wrap_every: float,
     wrap_mean: float,
+    wrap_normalize: float,
     wrap_clip_sum: float,
     wrap_maximize: float,
     wrap_unscale: float,
@@ -269,6 +286,7 @@ def scalars(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
     t: float,
     wrap_calls: float = 0.0,
 ) -> tuple[tuple[float, ...], tuple[float, ...], dict[str, float]]:
@@ -276,15 +294,19 @@ def scalars(
     if wrap_accumulate:
         wrap_count = maximum(wrap_calls, 1.0) if wrap_mean != 0.0 else 1.0
         wrap_calls_new = 0.0
-    constant_or_one = -1.0 if wrap_maximize != 0.0 else 1.0
+    grad_new_2_part = (-1.0 if wrap_maximize != 0.0 else 1.0) * (1.0 if wrap_clip_sum != 0.0 else wrap_normalize)
     if wrap_accumulate:
-        scalar = divide(constant_or_one, wrap_unscale * (1.0 if wrap_clip_sum != 0.0 else wrap_count))
+        scalar = divide(grad_new_2_part, wrap_unscale * (1.0 if wrap_clip_sum != 0.0 else wrap_count))
     else:
-        constant_or_one_over_wrap_unscale = divide(constant_or_one, wrap_unscale)
+        grad_new_2_part_over_wrap_unscale = divide(grad_new_2_part, wrap_unscale)
     wrap_limit = wrap_max_value if wrap_max_value > 0.0 else divide(1.0, absolute(wrap_max_value))
     minus_wrap_limit = -wrap_limit
+    if wrap_clip_global:
+        wrap_clip_sum_differs_from_zero = 1.0 if wrap_clip_sum != 0.0 else 0.0
     if wrap_accumulate:
-        one_over_wrap_count_or_one = divide(1.0, wrap_count) if wrap_clip_sum != 0.0 else 1.0
+        wrap_normalize_over_wrap_count_or_one = divide(wrap_normalize, wrap_count) if wrap_clip_sum != 0.0 else 1.0
+    else:
+        wrap_normalize_or_one = wrap_normalize if wrap_clip_sum != 0.0 else 1.0
     wrap_l2_differs_from_zero = 1.0 if wrap_l2 != 0.0 else 0.0
     wrap_l1_differs_from_zero = 1.0 if wrap_l1 != 0.0 else 0.0
     one_minus_lr_times_wrap_weight_decay = 1.0 - lr * wrap_weight_decay
@@ -311,10 +333,11 @@ def scalars(
         one_minus_wrap_average_decay = 1.0 - wrap_average_decay
     row = (
         scalar if wrap_accumulate else 0.0,
-        constant_or_one_over_wrap_unscale if not wrap_accumulate else 0.0,
+        grad_new_2_part_over_wrap_unscale if not wrap_accumulate else 0.0,
         minus_wrap_limit,
         wrap_limit,
-        one_over_wrap_count_or_one if wrap_accumulate else 0.0,
+        wrap_normalize_over_wrap_count_or_one if wrap_accumulate else 0.0,
+        wrap_normalize_or_one if not wrap_accumulate else 0.0,
         wrap_l2_differs_from_zero,
         wrap_l2,
         wrap_l1_differs_from_zero,
@@ -340,7 +363,12 @@ def scalars(
         wrap_average_decay,
         one_minus_wrap_average_decay if wrap_keep_average else 0.0,
     )
-    wide = (wrap_max_tensor_norm, wrap_clip_eps, wrap_max_grad_norm)
+    wide = (
+        wrap_max_tensor_norm,
+        wrap_clip_eps,
+        wrap_max_grad_norm,
+        wrap_clip_sum_differs_from_zero if wrap_clip_global else 0.0,
+    )
     state: dict[str, float] = {}
     if wrap_accumulate:
         state["wrap_calls"] = wrap_calls_new

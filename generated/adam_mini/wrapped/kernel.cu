@@ -3,9 +3,9 @@
    edit those instead. */
 
 #define SG_BUFFERS 5
-#define SG_SCALARS 19
-#define SG_WIDE 8
-#define SG_VALUES 3
+#define SG_SCALARS 20
+#define SG_WIDE 9
+#define SG_VALUES 4
 #define SG_TOTALS 3
 #define SG_STATES 1
 
@@ -346,7 +346,7 @@ struct sg_scalars_0 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -368,7 +368,7 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -397,15 +397,15 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -458,7 +458,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -531,7 +531,7 @@ struct sg_scalars_1 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -556,7 +556,7 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -588,15 +588,15 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -656,7 +656,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -715,7 +715,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 }
 #endif
 
-/* ---- Pass 2: norm2_grad_new_5_all must be complete first. ---- */
+/* ---- Pass 2: wrap_norm_new must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_2 {
@@ -733,12 +733,15 @@ struct sg_scalars_2 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    sg_real one_over_wrap_count_or_one;
+    sg_real wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real wrap_normalize_or_one;
 #endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
@@ -768,12 +771,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row.wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row.wrap_normalize_or_one;
 #endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
@@ -818,15 +824,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #else
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -844,21 +850,27 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #else
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #else
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#else
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // exp_avg = beta1*exp_avg + (1 - beta1)*grad      specs/adam_mini.yaml:34
-        const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * grad_new_9;
-        const sg_real grad_new_9_times_grad_new_9 = grad_new_9 * grad_new_9;
+        const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * grad_new_10;
+        const sg_real grad_new_10_times_grad_new_10 = grad_new_10 * grad_new_10;
 
-        sg_x.sg_0_0[sg_k] = grad_new_9_times_grad_new_9;
+        sg_x.sg_0_0[sg_k] = grad_new_10_times_grad_new_10;
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
 #if SG_OPTION_wrap_accumulate
         sg_lanes_wrap_sum[sg_k] = wrap_sum_new;
@@ -915,19 +927,22 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
+        sg_row.wrap_normalize_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.beta1 = sg_scalars[10];
-        sg_row.one_minus_beta1 = sg_scalars[11];
+#if !SG_OPTION_wrap_accumulate
+        sg_row.wrap_normalize_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.beta1 = sg_scalars[11];
+        sg_row.one_minus_beta1 = sg_scalars[12];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
@@ -971,11 +986,12 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
     }
 }
 
-/* ---- Pass 3: mean_grad_new_9_times_grad_new_9 must be complete first. ---- */
+/* ---- Pass 3: mean_grad_new_10_times_grad_new_10 must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_3 {
     sg_param *sg_param_at;
+    sg_grad *sg_grad_at;
     sg_state *sg_exp_avg_at;
 #if SG_OPTION_wrap_keep_average
     sg_state *sg_wrap_average_at;
@@ -1016,6 +1032,7 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #endif
     const sg_real rate = sg_row.rate;
     sg_real sg_lanes_param[sg_n];
+    sg_real sg_lanes_grad[sg_n];
     sg_real sg_lanes_exp_avg[sg_n];
 #if SG_OPTION_wrap_keep_average
     sg_real sg_lanes_wrap_average[sg_n];
@@ -1038,6 +1055,10 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
         const sg_real exp_avg_new = exp_avg;
         // param = param - (rate*exp_avg + lr*weight_decay*param)      specs/adam_mini.yaml:38
         const sg_real param_new_2 = sg_round_param(param_new - (rate * exp_avg_new + lr_times_weight_decay * param_new));
+        // wrap_update = wrap_before - param
+#if SG_OPTION_wrap_write_update
+        const sg_real wrap_update = param_new - param_new_2;
+#endif
         // param = where(wrap_from_below != 0, max(param, wrap_low), param)
         const sg_real param_new_3 = sg_round_param(wrap_from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param_new_2, wrap_low) : param_new_2);
         // param = where(wrap_from_above != 0, min(param, wrap_high), param)
@@ -1046,13 +1067,23 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // grad = wrap_update
+#if SG_OPTION_wrap_write_update
+        const sg_real grad_new_11 = wrap_update;
+#endif
 
         sg_lanes_param[sg_k] = param_new_4;
+#if SG_OPTION_wrap_write_update
+        sg_lanes_grad[sg_k] = grad_new_11;
+#endif
 #if SG_OPTION_wrap_keep_average
         sg_lanes_wrap_average[sg_k] = wrap_average_new;
 #endif
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if SG_OPTION_wrap_write_update
+    sg_store(sg_at.sg_grad_at + sg_first, sg_lanes_grad);
+#endif
 #if SG_OPTION_wrap_keep_average
     sg_store(sg_at.sg_wrap_average_at + sg_first, sg_lanes_wrap_average);
 #endif
@@ -1063,12 +1094,14 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 SG_FUNCTION int sg_head_3(const sg_chunk_buffers_3 &sg_at, const int sg_count) {
     int sg_head = 0;
     sg_head = sg_farther(sg_head, sg_at.sg_param_at);
+    sg_head = sg_farther(sg_head, sg_at.sg_grad_at);
     sg_head = sg_farther(sg_head, sg_at.sg_exp_avg_at);
 #if SG_OPTION_wrap_keep_average
     sg_head = sg_farther(sg_head, sg_at.sg_wrap_average_at);
 #endif
     sg_u64 sg_address = 0;
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_param_at + sg_head);
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_grad_at + sg_head);
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_exp_avg_at + sg_head);
 #if SG_OPTION_wrap_keep_average
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_wrap_average_at + sg_head);
@@ -1090,6 +1123,8 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_chunk_buffers_3 sg_at;
         sg_at.sg_param_at =
             sg_global<sg_param>(sg_buffers, 0) + sg_this.start;
+        sg_at.sg_grad_at =
+            sg_global<sg_grad>(sg_buffers, 1) + sg_this.start;
         sg_at.sg_exp_avg_at =
             sg_global<sg_state>(sg_buffers, 2) + sg_this.start;
 #if SG_OPTION_wrap_keep_average
@@ -1098,17 +1133,17 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
 
         sg_scalars_3 sg_row;
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
-        sg_row.lr_times_weight_decay = sg_scalars[12];
-        sg_row.wrap_from_below_differs_from_zero = sg_scalars[13];
-        sg_row.wrap_low = sg_scalars[14];
-        sg_row.wrap_from_above_differs_from_zero = sg_scalars[15];
-        sg_row.wrap_high = sg_scalars[16];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
+        sg_row.lr_times_weight_decay = sg_scalars[13];
+        sg_row.wrap_from_below_differs_from_zero = sg_scalars[14];
+        sg_row.wrap_low = sg_scalars[15];
+        sg_row.wrap_from_above_differs_from_zero = sg_scalars[16];
+        sg_row.wrap_high = sg_scalars[17];
 #if SG_OPTION_wrap_keep_average
-        sg_row.wrap_average_decay = sg_scalars[17];
+        sg_row.wrap_average_decay = sg_scalars[18];
 #endif
 #if SG_OPTION_wrap_keep_average
-        sg_row.one_minus_wrap_average_decay = sg_scalars[18];
+        sg_row.one_minus_wrap_average_decay = sg_scalars[19];
 #endif
         sg_row.rate = sg_rounded(sg_values[2]);
 
@@ -1184,17 +1219,27 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #if SG_OPTION_wrap_clip_global
         const double wrap_max_grad_norm = sg_wide[2];
 #endif
-
 #if SG_OPTION_wrap_clip_global
-        const double norm2_grad_new_5_all = sg_sqrt64(sg_over_all[1]);
+        const double wrap_clip_sum_differs_from_zero = sg_wide[3];
 #endif
-        // wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
+
+        // wrap_norm = norm2(grad, all)
 #if SG_OPTION_wrap_clip_global
-        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
+        const double wrap_norm_new = sg_sqrt64(sg_over_all[1]);
+#endif
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor_part = wrap_max_grad_norm / (wrap_norm_new + wrap_clip_eps);
+#endif
+        // wrap_factor = where(wrap_clip_sum != 0, where(wrap_norm > wrap_max_grad_norm, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps), 1), min(1, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps)))
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor = wrap_clip_sum_differs_from_zero != 0.0 ? (wrap_norm_new > wrap_max_grad_norm ? wrap_factor_part : 1.0) : sg_min64(1.0, wrap_factor_part);
 #endif
 
 #if SG_OPTION_wrap_clip_global
         sg_values[1] = wrap_factor;
+#endif
+#if SG_OPTION_wrap_clip_global
+        sg_values[3] = wrap_norm_new;
 #endif
     }
 }
@@ -1215,16 +1260,19 @@ sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double sg_size = sg_sizes[sg_position];
         double *sg_values = sg_computed + sg_position * SG_VALUES;
         double *sg_states = sg_kept + sg_position * SG_STATES;
-        const double beta2 = sg_wide[3];
-        const double one_minus_beta2 = sg_wide[4];
-        const double sqrt_one_minus_beta2_pow_t = sg_wide[5];
-        const double eps = sg_wide[6];
-        const double lr_over_one_minus_beta1_pow_t = sg_wide[7];
+        const double beta2 = sg_wide[4];
+        const double one_minus_beta2 = sg_wide[5];
+        const double sqrt_one_minus_beta2_pow_t = sg_wide[6];
+        const double eps = sg_wide[7];
+        const double lr_over_one_minus_beta1_pow_t = sg_wide[8];
+#if SG_OPTION_wrap_clip_global
+        const double wrap_norm_new = sg_values[3];
+#endif
         const double exp_avg_sq = sg_states[0];
 
-        const double mean_grad_new_9_times_grad_new_9 = sg_totals[2] / sg_size;
+        const double mean_grad_new_10_times_grad_new_10 = sg_totals[2] / sg_size;
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2)      specs/adam_mini.yaml:35
-        const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_new_9_times_grad_new_9;
+        const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_new_10_times_grad_new_10;
         // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/adam_mini.yaml:36
         const double denom = sg_sqrt64(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
         // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:37
@@ -1232,5 +1280,8 @@ sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 
         sg_values[2] = rate;
         sg_states[0] = exp_avg_sq_new;
+#if SG_OPTION_wrap_clip_global
+        if (sg_position == sg_leader) sg_shared_new[0] = wrap_norm_new;
+#endif
     }
 }

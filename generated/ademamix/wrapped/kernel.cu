@@ -3,8 +3,8 @@
    edit those instead. */
 
 #define SG_BUFFERS 7
-#define SG_SCALARS 28
-#define SG_WIDE 3
+#define SG_SCALARS 29
+#define SG_WIDE 4
 #define SG_VALUES 2
 #define SG_TOTALS 2
 #define SG_STATES 1
@@ -346,7 +346,7 @@ struct sg_scalars_0 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -368,7 +368,7 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -397,15 +397,15 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -458,7 +458,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -531,7 +531,7 @@ struct sg_scalars_1 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -556,7 +556,7 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -588,15 +588,15 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -656,7 +656,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -715,7 +715,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 }
 #endif
 
-/* ---- Pass 2: norm2_grad_new_5_all must be complete first. ---- */
+/* ---- Pass 2: wrap_norm_new must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_2 {
@@ -740,12 +740,15 @@ struct sg_scalars_2 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    sg_real one_over_wrap_count_or_one;
+    sg_real wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real wrap_normalize_or_one;
 #endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
@@ -795,12 +798,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row.wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row.wrap_normalize_or_one;
 #endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
@@ -893,15 +899,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #else
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -919,36 +925,46 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #else
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #else
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#else
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // exp_avg_fast = beta1*exp_avg_fast + (1 - beta1)*grad      specs/ademamix.yaml:60
 #if SG_OPTION_use_fast
-        const sg_real exp_avg_fast_new = beta1 * exp_avg_fast + one_minus_beta1 * grad_new_9;
+        const sg_real exp_avg_fast_new = beta1 * exp_avg_fast + one_minus_beta1 * grad_new_10;
 #endif
         // exp_avg_slow = decay*exp_avg_slow + (1 - decay)*grad      specs/ademamix.yaml:61
-        const sg_real exp_avg_slow_new = decay * exp_avg_slow + one_minus_decay * grad_new_9;
+        const sg_real exp_avg_slow_new = decay * exp_avg_slow + one_minus_decay * grad_new_10;
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*grad**2      specs/ademamix.yaml:62
-        const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (grad_new_9 * grad_new_9);
+        const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (grad_new_10 * grad_new_10);
         // fast = where(use_fast, exp_avg_fast/(1 - beta1**t), grad)      specs/ademamix.yaml:63
 #if SG_OPTION_use_fast
         const sg_real fast = exp_avg_fast_new / one_minus_beta1_pow_t;
 #else
-        const sg_real fast = grad_new_9;
+        const sg_real fast = grad_new_10;
 #endif
         // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/ademamix.yaml:64
         const sg_real denom = sg_sqrt(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
         // param = param - lr*((fast + mix*exp_avg_slow)/denom + weight_decay*param)      specs/ademamix.yaml:65
         const sg_real param_new_2 = sg_round_param(param_new - lr * ((fast + mix * exp_avg_slow_new) / denom + weight_decay * param_new));
+        // wrap_update = wrap_before - param
+#if SG_OPTION_wrap_write_update
+        const sg_real wrap_update = param_new - param_new_2;
+#endif
         // param = where(wrap_from_below != 0, max(param, wrap_low), param)
         const sg_real param_new_3 = sg_round_param(wrap_from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param_new_2, wrap_low) : param_new_2);
         // param = where(wrap_from_above != 0, min(param, wrap_high), param)
@@ -957,8 +973,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // grad = wrap_update
+#if SG_OPTION_wrap_write_update
+        const sg_real grad_new_11 = wrap_update;
+#endif
 
         sg_lanes_param[sg_k] = param_new_4;
+#if SG_OPTION_wrap_write_update
+        sg_lanes_grad[sg_k] = grad_new_11;
+#endif
 #if SG_OPTION_use_fast
         sg_lanes_exp_avg_fast[sg_k] = exp_avg_fast_new;
 #endif
@@ -972,6 +995,9 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #endif
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if SG_OPTION_wrap_write_update
+    sg_store(sg_at.sg_grad_at + sg_first, sg_lanes_grad);
+#endif
 #if SG_OPTION_use_fast
     sg_store(sg_at.sg_exp_avg_fast_at + sg_first, sg_lanes_exp_avg_fast);
 #endif
@@ -1057,45 +1083,48 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
+        sg_row.wrap_normalize_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
+#if !SG_OPTION_wrap_accumulate
+        sg_row.wrap_normalize_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
 #if SG_OPTION_use_fast
-        sg_row.beta1 = sg_scalars[10];
+        sg_row.beta1 = sg_scalars[11];
 #endif
 #if SG_OPTION_use_fast
-        sg_row.one_minus_beta1 = sg_scalars[11];
+        sg_row.one_minus_beta1 = sg_scalars[12];
 #endif
-        sg_row.decay = sg_scalars[12];
-        sg_row.one_minus_decay = sg_scalars[13];
-        sg_row.beta2 = sg_scalars[14];
-        sg_row.one_minus_beta2 = sg_scalars[15];
+        sg_row.decay = sg_scalars[13];
+        sg_row.one_minus_decay = sg_scalars[14];
+        sg_row.beta2 = sg_scalars[15];
+        sg_row.one_minus_beta2 = sg_scalars[16];
 #if SG_OPTION_use_fast
-        sg_row.one_minus_beta1_pow_t = sg_scalars[16];
+        sg_row.one_minus_beta1_pow_t = sg_scalars[17];
 #endif
-        sg_row.sqrt_one_minus_beta2_pow_t = sg_scalars[17];
-        sg_row.eps = sg_scalars[18];
-        sg_row.lr = sg_scalars[19];
-        sg_row.mix = sg_scalars[20];
-        sg_row.weight_decay = sg_scalars[21];
-        sg_row.wrap_from_below_differs_from_zero = sg_scalars[22];
-        sg_row.wrap_low = sg_scalars[23];
-        sg_row.wrap_from_above_differs_from_zero = sg_scalars[24];
-        sg_row.wrap_high = sg_scalars[25];
+        sg_row.sqrt_one_minus_beta2_pow_t = sg_scalars[18];
+        sg_row.eps = sg_scalars[19];
+        sg_row.lr = sg_scalars[20];
+        sg_row.mix = sg_scalars[21];
+        sg_row.weight_decay = sg_scalars[22];
+        sg_row.wrap_from_below_differs_from_zero = sg_scalars[23];
+        sg_row.wrap_low = sg_scalars[24];
+        sg_row.wrap_from_above_differs_from_zero = sg_scalars[25];
+        sg_row.wrap_high = sg_scalars[26];
 #if SG_OPTION_wrap_keep_average
-        sg_row.wrap_average_decay = sg_scalars[26];
+        sg_row.wrap_average_decay = sg_scalars[27];
 #endif
 #if SG_OPTION_wrap_keep_average
-        sg_row.one_minus_wrap_average_decay = sg_scalars[27];
+        sg_row.one_minus_wrap_average_decay = sg_scalars[28];
 #endif
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
@@ -1176,17 +1205,27 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #if SG_OPTION_wrap_clip_global
         const double wrap_max_grad_norm = sg_wide[2];
 #endif
-
 #if SG_OPTION_wrap_clip_global
-        const double norm2_grad_new_5_all = sg_sqrt64(sg_over_all[1]);
+        const double wrap_clip_sum_differs_from_zero = sg_wide[3];
 #endif
-        // wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
+
+        // wrap_norm = norm2(grad, all)
 #if SG_OPTION_wrap_clip_global
-        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
+        const double wrap_norm_new = sg_sqrt64(sg_over_all[1]);
+#endif
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor_part = wrap_max_grad_norm / (wrap_norm_new + wrap_clip_eps);
+#endif
+        // wrap_factor = where(wrap_clip_sum != 0, where(wrap_norm > wrap_max_grad_norm, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps), 1), min(1, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps)))
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor = wrap_clip_sum_differs_from_zero != 0.0 ? (wrap_norm_new > wrap_max_grad_norm ? wrap_factor_part : 1.0) : sg_min64(1.0, wrap_factor_part);
 #endif
 
 #if SG_OPTION_wrap_clip_global
         sg_values[1] = wrap_factor;
+#endif
+#if SG_OPTION_wrap_clip_global
+        if (sg_position == sg_leader) sg_shared_new[0] = wrap_norm_new;
 #endif
     }
 }

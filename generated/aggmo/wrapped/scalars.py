@@ -19,6 +19,7 @@ def options_of(
     weight_decay: float,
     wrap_every: float,
     wrap_mean: float,
+    wrap_normalize: float,
     wrap_clip_sum: float,
     wrap_maximize: float,
     wrap_unscale: float,
@@ -49,6 +50,7 @@ def constraints(
     weight_decay: float,
     wrap_every: float,
     wrap_mean: float,
+    wrap_normalize: float,
     wrap_clip_sum: float,
     wrap_maximize: float,
     wrap_unscale: float,
@@ -72,6 +74,7 @@ def constraints(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
     if not (use_beta1 or beta1 == 0.0):
@@ -80,6 +83,8 @@ def constraints(
         return "a fourth velocity needs a third one"
     if not wrap_accumulate and wrap_every != 1.0:
         return "an optimizer that was made without accumulation can't begin to accumulate: make a new one"
+    if not (wrap_max_grad_norm > 0.0 or wrap_clip_sum != 0.0):
+        return 'a clip_grad_norm of 0 is only for order="caffe", where it is a limit like any other'
     return None
 
 
@@ -93,6 +98,7 @@ def active_state(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[str, ...]:
     """Names of the states that exist under these options."""
     names: list[str] = []
@@ -108,6 +114,8 @@ def active_state(
         names.append("wrap_calls")
     if wrap_keep_average:
         names.append("wrap_average")
+    if wrap_clip_global:
+        names.append("wrap_norm")
     return (*names,)
 
 
@@ -121,6 +129,7 @@ def buffers_read(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements reads, once for each pass that does."""
     names: list[str] = []
@@ -158,10 +167,13 @@ def buffers_written(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
     names: list[str] = []
     names.append("param")
+    if wrap_write_update:
+        names.append("grad")
     if use_beta1:
         names.append("momentum_buffer1")
     names.append("momentum_buffer2")
@@ -186,6 +198,7 @@ def active_passes(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     names: list[int] = []
@@ -207,6 +220,7 @@ def active_stages(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
     names: list[int] = []
@@ -227,6 +241,7 @@ def initial_state(
     weight_decay: float,
     wrap_every: float,
     wrap_mean: float,
+    wrap_normalize: float,
     wrap_clip_sum: float,
     wrap_maximize: float,
     wrap_unscale: float,
@@ -250,9 +265,10 @@ def initial_state(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {"momentum_buffer1": 0.0, "momentum_buffer2": 0.0, "momentum_buffer3": 0.0, "momentum_buffer4": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param"}
+    return {"momentum_buffer1": 0.0, "momentum_buffer2": 0.0, "momentum_buffer3": 0.0, "momentum_buffer4": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param", "wrap_norm": 0.0}
 
 
 def scalars(
@@ -265,6 +281,7 @@ def scalars(
     weight_decay: float,
     wrap_every: float,
     wrap_mean: float,
+    wrap_normalize: float,
     wrap_clip_sum: float,
     wrap_maximize: float,
     wrap_unscale: float,
@@ -288,6 +305,7 @@ def scalars(
     wrap_clip_tensor: bool,
     wrap_clip_global: bool,
     wrap_keep_average: bool,
+    wrap_write_update: bool,
     t: float,
     wrap_calls: float = 0.0,
 ) -> tuple[tuple[float, ...], tuple[float, ...], dict[str, float]]:
@@ -295,15 +313,19 @@ def scalars(
     if wrap_accumulate:
         wrap_count = maximum(wrap_calls, 1.0) if wrap_mean != 0.0 else 1.0
         wrap_calls_new = 0.0
-    constant_or_one = -1.0 if wrap_maximize != 0.0 else 1.0
+    grad_new_2_part = (-1.0 if wrap_maximize != 0.0 else 1.0) * (1.0 if wrap_clip_sum != 0.0 else wrap_normalize)
     if wrap_accumulate:
-        scalar = divide(constant_or_one, wrap_unscale * (1.0 if wrap_clip_sum != 0.0 else wrap_count))
+        scalar = divide(grad_new_2_part, wrap_unscale * (1.0 if wrap_clip_sum != 0.0 else wrap_count))
     else:
-        constant_or_one_over_wrap_unscale = divide(constant_or_one, wrap_unscale)
+        grad_new_2_part_over_wrap_unscale = divide(grad_new_2_part, wrap_unscale)
     wrap_limit = wrap_max_value if wrap_max_value > 0.0 else divide(1.0, absolute(wrap_max_value))
     minus_wrap_limit = -wrap_limit
+    if wrap_clip_global:
+        wrap_clip_sum_differs_from_zero = 1.0 if wrap_clip_sum != 0.0 else 0.0
     if wrap_accumulate:
-        one_over_wrap_count_or_one = divide(1.0, wrap_count) if wrap_clip_sum != 0.0 else 1.0
+        wrap_normalize_over_wrap_count_or_one = divide(wrap_normalize, wrap_count) if wrap_clip_sum != 0.0 else 1.0
+    else:
+        wrap_normalize_or_one = wrap_normalize if wrap_clip_sum != 0.0 else 1.0
     wrap_l2_differs_from_zero = 1.0 if wrap_l2 != 0.0 else 0.0
     wrap_l1_differs_from_zero = 1.0 if wrap_l1 != 0.0 else 0.0
     one_minus_lr_times_wrap_weight_decay = 1.0 - lr * wrap_weight_decay
@@ -315,16 +337,25 @@ def scalars(
     if not use_beta3 and not use_beta4:
         n4_or_three_or_two = 2.0
     lr_over_n4_or_three_or_two = divide(lr, n4_or_three_or_two)
+    if use_beta4 and wrap_write_update:
+        n4_or_three_or_two_2 = 4.0
+    if use_beta3 and not use_beta4 and wrap_write_update:
+        n4_or_three_or_two_2 = 3.0
+    if not use_beta3 and not use_beta4 and wrap_write_update:
+        n4_or_three_or_two_2 = 2.0
+    if wrap_write_update:
+        lr_over_n4_or_three_or_two_2 = divide(lr, n4_or_three_or_two_2)
     wrap_from_below_differs_from_zero = 1.0 if wrap_from_below != 0.0 else 0.0
     wrap_from_above_differs_from_zero = 1.0 if wrap_from_above != 0.0 else 0.0
     if wrap_keep_average:
         one_minus_wrap_average_decay = 1.0 - wrap_average_decay
     row = (
         scalar if wrap_accumulate else 0.0,
-        constant_or_one_over_wrap_unscale if not wrap_accumulate else 0.0,
+        grad_new_2_part_over_wrap_unscale if not wrap_accumulate else 0.0,
         minus_wrap_limit,
         wrap_limit,
-        one_over_wrap_count_or_one if wrap_accumulate else 0.0,
+        wrap_normalize_over_wrap_count_or_one if wrap_accumulate else 0.0,
+        wrap_normalize_or_one if not wrap_accumulate else 0.0,
         wrap_l2_differs_from_zero,
         wrap_l2,
         wrap_l1_differs_from_zero,
@@ -337,6 +368,7 @@ def scalars(
         beta3,
         beta4,
         lr_over_n4_or_three_or_two,
+        lr_over_n4_or_three_or_two_2 if wrap_write_update else 0.0,
         wrap_from_below_differs_from_zero,
         wrap_low,
         wrap_from_above_differs_from_zero,
@@ -344,7 +376,12 @@ def scalars(
         wrap_average_decay,
         one_minus_wrap_average_decay if wrap_keep_average else 0.0,
     )
-    wide = (wrap_max_tensor_norm, wrap_clip_eps, wrap_max_grad_norm)
+    wide = (
+        wrap_max_tensor_norm,
+        wrap_clip_eps,
+        wrap_max_grad_norm,
+        wrap_clip_sum_differs_from_zero if wrap_clip_global else 0.0,
+    )
     state: dict[str, float] = {}
     if wrap_accumulate:
         state["wrap_calls"] = wrap_calls_new

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #define SG_BUFFERS 6
-#define SG_SCALARS 24
-#define SG_WIDE 3
+#define SG_SCALARS 25
+#define SG_WIDE 4
 #define SG_VALUES 2
 #define SG_TOTALS 2
 #define SG_STATES 1
@@ -127,12 +127,15 @@ typedef sg_real sg_param;
 #if SG_GRAD == 2
 typedef uint16_t sg_grad;
 #define sg_grad_load(pointer, i) sg_from_bf16((pointer)[i])
+#define sg_grad_store(pointer, i, x) ((pointer)[i] = sg_to_bf16(x))
 #elif SG_GRAD == 3
 typedef uint16_t sg_grad;
 #define sg_grad_load(pointer, i) sg_from_f16((pointer)[i])
+#define sg_grad_store(pointer, i, x) ((pointer)[i] = sg_to_f16(x))
 #else
 typedef sg_real sg_grad;
 #define sg_grad_load(pointer, i) ((pointer)[i])
+#define sg_grad_store(pointer, i, x) ((pointer)[i] = (x))
 #endif
 
 #define sg_state_load(pointer, i) ((pointer)[i])
@@ -252,7 +255,7 @@ static __attribute__((noinline)) void sg_run_0(
     const sg_real scalar = sg_row[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
 #endif
     const sg_real minus_wrap_limit = sg_row[2];
     const sg_real wrap_limit = sg_row[3];
@@ -272,15 +275,15 @@ static __attribute__((noinline)) void sg_run_0(
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -353,7 +356,7 @@ static __attribute__((noinline)) void sg_run_1(
     const sg_real scalar = sg_row[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
 #endif
     const sg_real minus_wrap_limit = sg_row[2];
     const sg_real wrap_limit = sg_row[3];
@@ -376,15 +379,15 @@ static __attribute__((noinline)) void sg_run_1(
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -441,11 +444,11 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
     }
 }
 
-/* Pass 2: norm2_grad_new_5_all must be complete first. */
+/* Pass 2: wrap_norm_new must be complete first. */
 /* One run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run_2(
     sg_param *restrict sg_param_at,
-    sg_grad const *restrict sg_grad_at,
+    sg_grad *restrict sg_grad_at,
     sg_state *restrict sg_history_at,
     sg_state *restrict sg_history2_at,
 #if SG_OPTION_wrap_accumulate
@@ -460,35 +463,38 @@ static __attribute__((noinline)) void sg_run_2(
     const sg_real scalar = sg_row[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
 #endif
     const sg_real minus_wrap_limit = sg_row[2];
     const sg_real wrap_limit = sg_row[3];
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row[4];
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
 #endif
-    const sg_real wrap_l2_differs_from_zero = sg_row[5];
-    const sg_real wrap_l2 = sg_row[6];
-    const sg_real wrap_l1_differs_from_zero = sg_row[7];
-    const sg_real wrap_l1 = sg_row[8];
-    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[9];
-    const sg_real weight_decay_differs_from_zero = sg_row[10];
-    const sg_real weight_decay = sg_row[11];
-    const sg_real momentum = sg_row[12];
-    const sg_real one_minus_momentum = sg_row[13];
-    const sg_real momentum2 = sg_row[14];
-    const sg_real one_minus_momentum2 = sg_row[15];
-    const sg_real lr_times_correction = sg_row[16];
-    const sg_real delta = sg_row[17];
-    const sg_real wrap_from_below_differs_from_zero = sg_row[18];
-    const sg_real wrap_low = sg_row[19];
-    const sg_real wrap_from_above_differs_from_zero = sg_row[20];
-    const sg_real wrap_high = sg_row[21];
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
+    const sg_real weight_decay_differs_from_zero = sg_row[11];
+    const sg_real weight_decay = sg_row[12];
+    const sg_real momentum = sg_row[13];
+    const sg_real one_minus_momentum = sg_row[14];
+    const sg_real momentum2 = sg_row[15];
+    const sg_real one_minus_momentum2 = sg_row[16];
+    const sg_real lr_times_correction = sg_row[17];
+    const sg_real delta = sg_row[18];
+    const sg_real wrap_from_below_differs_from_zero = sg_row[19];
+    const sg_real wrap_low = sg_row[20];
+    const sg_real wrap_from_above_differs_from_zero = sg_row[21];
+    const sg_real wrap_high = sg_row[22];
 #if SG_OPTION_wrap_keep_average
-    const sg_real wrap_average_decay = sg_row[22];
+    const sg_real wrap_average_decay = sg_row[23];
 #endif
 #if SG_OPTION_wrap_keep_average
-    const sg_real one_minus_wrap_average_decay = sg_row[23];
+    const sg_real one_minus_wrap_average_decay = sg_row[24];
 #endif
 #if SG_OPTION_wrap_clip_tensor
     const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
@@ -520,15 +526,15 @@ static __attribute__((noinline)) void sg_run_2(
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #else
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -546,16 +552,22 @@ static __attribute__((noinline)) void sg_run_2(
 #else
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #else
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#else
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // g = where(weight_decay != 0, grad + weight_decay*where(l1, sign(param), param), grad)      specs/caffe_adam.yaml:38
@@ -564,13 +576,14 @@ static __attribute__((noinline)) void sg_run_2(
 #else
         const sg_real sign_param_or_param = param_new;
 #endif
-        const sg_real g = weight_decay_differs_from_zero != (sg_real)0.0 ? grad_new_9 + weight_decay * sign_param_or_param : grad_new_9;
+        const sg_real g = weight_decay_differs_from_zero != (sg_real)0.0 ? grad_new_10 + weight_decay * sign_param_or_param : grad_new_10;
         // history = momentum*history + (1 - momentum)*g      specs/caffe_adam.yaml:39
         const sg_real history_new = momentum * history + one_minus_momentum * g;
         // history2 = momentum2*history2 + (1 - momentum2)*g**2      specs/caffe_adam.yaml:40
         const sg_real history2_new = momentum2 * history2 + one_minus_momentum2 * (g * g);
+        const sg_real param_new_2_part = lr_times_correction * (history_new / (sg_sqrt(history2_new) + delta));
         // param = param - lr*correction*(history/(sqrt(history2) + delta))      specs/caffe_adam.yaml:42
-        const sg_real param_new_2 = sg_round_param(param_new - lr_times_correction * (history_new / (sg_sqrt(history2_new) + delta)));
+        const sg_real param_new_2 = sg_round_param(param_new - param_new_2_part);
         // param = where(wrap_from_below != 0, max(param, wrap_low), param)
         const sg_real param_new_3 = sg_round_param(wrap_from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param_new_2, wrap_low) : param_new_2);
         // param = where(wrap_from_above != 0, min(param, wrap_high), param)
@@ -579,8 +592,15 @@ static __attribute__((noinline)) void sg_run_2(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // grad = wrap_update
+#if SG_OPTION_wrap_write_update
+        const sg_real grad_new_11 = param_new_2_part;
+#endif
 
         sg_param_store(sg_param_at, sg_i, param_new_4);
+#if SG_OPTION_wrap_write_update
+        sg_grad_store(sg_grad_at, sg_i, grad_new_11);
+#endif
         sg_state_store(sg_history_at, sg_i, history_new);
         sg_state_store(sg_history2_at, sg_i, history2_new);
 #if SG_OPTION_wrap_accumulate
@@ -669,14 +689,24 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_max_grad_norm = sg_wide[2];
 #endif
 #if SG_OPTION_wrap_clip_global
-        const double norm2_grad_new_5_all = sg_sqrt64(sg_over_all[1]);
+        const double wrap_clip_sum_differs_from_zero = sg_wide[3];
 #endif
-        // wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
+        // wrap_norm = norm2(grad, all)
 #if SG_OPTION_wrap_clip_global
-        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
+        const double wrap_norm_new = sg_sqrt64(sg_over_all[1]);
+#endif
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor_part = wrap_max_grad_norm / (wrap_norm_new + wrap_clip_eps);
+#endif
+        // wrap_factor = where(wrap_clip_sum != 0, where(wrap_norm > wrap_max_grad_norm, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps), 1), min(1, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps)))
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor = wrap_clip_sum_differs_from_zero != 0.0 ? (wrap_norm_new > wrap_max_grad_norm ? wrap_factor_part : 1.0) : sg_min64(1.0, wrap_factor_part);
 #endif
 #if SG_OPTION_wrap_clip_global
         sg_values[1] = wrap_factor;
+#endif
+#if SG_OPTION_wrap_clip_global
+        if (sg_position == stage->leader) sg_shared_new[0] = wrap_norm_new;
 #endif
     }
 }

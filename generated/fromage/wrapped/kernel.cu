@@ -3,9 +3,9 @@
    edit those instead. */
 
 #define SG_BUFFERS 4
-#define SG_SCALARS 17
-#define SG_WIDE 6
-#define SG_VALUES 5
+#define SG_SCALARS 18
+#define SG_WIDE 7
+#define SG_VALUES 6
 #define SG_TOTALS 5
 #define SG_STATES 1
 
@@ -346,7 +346,7 @@ struct sg_scalars_0 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -368,7 +368,7 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -397,15 +397,15 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -458,7 +458,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -531,7 +531,7 @@ struct sg_scalars_1 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -556,7 +556,7 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -588,15 +588,15 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -656,7 +656,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -715,7 +715,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 }
 #endif
 
-/* ---- Pass 2: norm2_grad_new_5_all must be complete first. ---- */
+/* ---- Pass 2: wrap_norm_new must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_2 {
@@ -732,12 +732,15 @@ struct sg_scalars_2 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    sg_real one_over_wrap_count_or_one;
+    sg_real wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real wrap_normalize_or_one;
 #endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
@@ -767,12 +770,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row.wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row.wrap_normalize_or_one;
 #endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
@@ -809,15 +815,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #else
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #else
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -835,21 +841,27 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #else
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #else
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#else
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
 
         sg_x.sg_0_0[sg_k] = param_new;
-        sg_x.sg_1_0[sg_k] = grad_new_9;
+        sg_x.sg_1_0[sg_k] = grad_new_10;
     }
 }
 
@@ -895,18 +907,21 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
+        sg_row.wrap_normalize_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
+#if !SG_OPTION_wrap_accumulate
+        sg_row.wrap_normalize_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
@@ -974,12 +989,15 @@ struct sg_scalars_3 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    sg_real one_over_wrap_count_or_one;
+    sg_real wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real wrap_normalize_or_one;
 #endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
@@ -1012,12 +1030,15 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row.wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row.wrap_normalize_or_one;
 #endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
@@ -1064,15 +1085,15 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #elif SG_OPTION_bounded && !SG_OPTION_wrap_accumulate
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_bounded && SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #elif SG_OPTION_bounded && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if SG_OPTION_bounded && !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_bounded && SG_OPTION_wrap_accumulate
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -1092,19 +1113,25 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #elif SG_OPTION_bounded && !SG_OPTION_wrap_clip_global
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_bounded && SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #elif SG_OPTION_bounded && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if SG_OPTION_bounded && !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#elif SG_OPTION_bounded && SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
 #if SG_OPTION_bounded
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
 #endif
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
 #if SG_OPTION_bounded
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
 #endif
         // param = (1 - lr*wrap_weight_decay)*param
 #if SG_OPTION_bounded
@@ -1112,7 +1139,7 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #endif
         // param = (param - lr*ratio*grad)/sqrt(1 + lr**2)      specs/fromage.yaml:45
 #if SG_OPTION_bounded
-        const sg_real param_new_2 = sg_round_param((param_new - lr_times_ratio * grad_new_9) / sqrt_one_plus_lr_squared);
+        const sg_real param_new_2 = sg_round_param((param_new - lr_times_ratio * grad_new_10) / sqrt_one_plus_lr_squared);
 #endif
 
 #if SG_OPTION_bounded
@@ -1163,19 +1190,22 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
+        sg_row.wrap_normalize_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
-        sg_row.sqrt_one_plus_lr_squared = sg_scalars[10];
+#if !SG_OPTION_wrap_accumulate
+        sg_row.wrap_normalize_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
+        sg_row.sqrt_one_plus_lr_squared = sg_scalars[11];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
@@ -1255,12 +1285,15 @@ struct sg_scalars_4 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    sg_real one_over_wrap_count_or_one;
+    sg_real wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real wrap_normalize_or_one;
 #endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
@@ -1297,12 +1330,15 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row.wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row.wrap_normalize_or_one;
 #endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
@@ -1367,15 +1403,15 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #else
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -1393,25 +1429,35 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #else
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #else
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#else
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // param = (param - lr*ratio*grad)/sqrt(1 + lr**2)      specs/fromage.yaml:45
-        const sg_real param_new_2 = sg_round_param((param_new - lr_times_ratio * grad_new_9) / sqrt_one_plus_lr_squared);
+        const sg_real param_new_2 = sg_round_param((param_new - lr_times_ratio * grad_new_10) / sqrt_one_plus_lr_squared);
         // param = where(new_norm > max_norm, max_norm/new_norm, 1)*param      specs/fromage.yaml:50
 #if SG_OPTION_bounded
         const sg_real param_new_3 = sg_round_param(max_norm_new_over_new_norm_or_one * param_new_2);
 #else
         const sg_real param_new_3 = param_new_2;
+#endif
+        // wrap_update = wrap_before - param
+#if SG_OPTION_wrap_write_update
+        const sg_real wrap_update = param_new - param_new_3;
 #endif
         // param = where(wrap_from_below != 0, max(param, wrap_low), param)
         const sg_real param_new_4 = sg_round_param(wrap_from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param_new_3, wrap_low) : param_new_3);
@@ -1421,8 +1467,15 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_5;
 #endif
+        // grad = wrap_update
+#if SG_OPTION_wrap_write_update
+        const sg_real grad_new_11 = wrap_update;
+#endif
 
         sg_lanes_param[sg_k] = param_new_5;
+#if SG_OPTION_wrap_write_update
+        sg_lanes_grad[sg_k] = grad_new_11;
+#endif
 #if SG_OPTION_wrap_accumulate
         sg_lanes_wrap_sum[sg_k] = wrap_sum_new;
 #endif
@@ -1431,6 +1484,9 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #endif
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if SG_OPTION_wrap_write_update
+    sg_store(sg_at.sg_grad_at + sg_first, sg_lanes_grad);
+#endif
 #if SG_OPTION_wrap_accumulate
     sg_store(sg_at.sg_wrap_sum_at + sg_first, sg_lanes_wrap_sum);
 #endif
@@ -1493,28 +1549,31 @@ sg_pass_4(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
+        sg_row.wrap_normalize_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
-        sg_row.sqrt_one_plus_lr_squared = sg_scalars[10];
-        sg_row.wrap_from_below_differs_from_zero = sg_scalars[11];
-        sg_row.wrap_low = sg_scalars[12];
-        sg_row.wrap_from_above_differs_from_zero = sg_scalars[13];
-        sg_row.wrap_high = sg_scalars[14];
+#if !SG_OPTION_wrap_accumulate
+        sg_row.wrap_normalize_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
+        sg_row.sqrt_one_plus_lr_squared = sg_scalars[11];
+        sg_row.wrap_from_below_differs_from_zero = sg_scalars[12];
+        sg_row.wrap_low = sg_scalars[13];
+        sg_row.wrap_from_above_differs_from_zero = sg_scalars[14];
+        sg_row.wrap_high = sg_scalars[15];
 #if SG_OPTION_wrap_keep_average
-        sg_row.wrap_average_decay = sg_scalars[15];
+        sg_row.wrap_average_decay = sg_scalars[16];
 #endif
 #if SG_OPTION_wrap_keep_average
-        sg_row.one_minus_wrap_average_decay = sg_scalars[16];
+        sg_row.one_minus_wrap_average_decay = sg_scalars[17];
 #endif
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
@@ -1599,17 +1658,27 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #if SG_OPTION_wrap_clip_global
         const double wrap_max_grad_norm = sg_wide[2];
 #endif
-
 #if SG_OPTION_wrap_clip_global
-        const double norm2_grad_new_5_all = sg_sqrt64(sg_over_all[1]);
+        const double wrap_clip_sum_differs_from_zero = sg_wide[3];
 #endif
-        // wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
+
+        // wrap_norm = norm2(grad, all)
 #if SG_OPTION_wrap_clip_global
-        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
+        const double wrap_norm_new = sg_sqrt64(sg_over_all[1]);
+#endif
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor_part = wrap_max_grad_norm / (wrap_norm_new + wrap_clip_eps);
+#endif
+        // wrap_factor = where(wrap_clip_sum != 0, where(wrap_norm > wrap_max_grad_norm, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps), 1), min(1, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps)))
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor = wrap_clip_sum_differs_from_zero != 0.0 ? (wrap_norm_new > wrap_max_grad_norm ? wrap_factor_part : 1.0) : sg_min64(1.0, wrap_factor_part);
 #endif
 
 #if SG_OPTION_wrap_clip_global
         sg_values[1] = wrap_factor;
+#endif
+#if SG_OPTION_wrap_clip_global
+        sg_values[5] = wrap_norm_new;
 #endif
     }
 }
@@ -1630,12 +1699,15 @@ sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double sg_size = sg_sizes[sg_position];
         double *sg_values = sg_computed + sg_position * SG_VALUES;
         double *sg_states = sg_kept + sg_position * SG_STATES;
-        const double lr = sg_wide[3];
+        const double lr = sg_wide[4];
 #if SG_OPTION_bounded
-        const double t_equals_one = sg_wide[4];
+        const double t_equals_one = sg_wide[5];
 #endif
 #if SG_OPTION_bounded
-        const double p_bound = sg_wide[5];
+        const double p_bound = sg_wide[6];
+#endif
+#if SG_OPTION_wrap_clip_global
+        const double wrap_norm_new = sg_values[5];
 #endif
 #if SG_OPTION_bounded
         const double max_norm = sg_states[0];
@@ -1659,6 +1731,9 @@ sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
 #if SG_OPTION_bounded
         sg_states[0] = max_norm_new;
+#endif
+#if SG_OPTION_wrap_clip_global
+        if (sg_position == sg_leader) sg_shared_new[0] = wrap_norm_new;
 #endif
     }
 }

@@ -3,8 +3,8 @@
    edit those instead. */
 
 #define SG_BUFFERS 6
-#define SG_SCALARS 25
-#define SG_WIDE 5
+#define SG_SCALARS 26
+#define SG_WIDE 6
 #define SG_VALUES 4
 #define SG_TOTALS 5
 #define SG_STATES 1
@@ -350,7 +350,7 @@ struct sg_scalars_0 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -372,7 +372,7 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -401,15 +401,15 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -462,7 +462,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -535,7 +535,7 @@ struct sg_scalars_1 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -560,7 +560,7 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -592,15 +592,15 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -660,7 +660,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -720,7 +720,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
 
 #if SG_OPTION_clip_grad_norm
-/* ---- Pass 2: norm2_grad_new_5_all must be complete first. ---- */
+/* ---- Pass 2: wrap_norm_new must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_2 {
@@ -737,12 +737,15 @@ struct sg_scalars_2 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    sg_real one_over_wrap_count_or_one;
+    sg_real wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real wrap_normalize_or_one;
 #endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
@@ -772,12 +775,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row.wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row.wrap_normalize_or_one;
 #endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
@@ -821,15 +827,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #elif SG_OPTION_clip_grad_norm && !SG_OPTION_wrap_accumulate
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_clip_grad_norm && SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #elif SG_OPTION_clip_grad_norm && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if SG_OPTION_clip_grad_norm && !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_clip_grad_norm && SG_OPTION_wrap_accumulate
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -849,23 +855,29 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #elif SG_OPTION_clip_grad_norm && !SG_OPTION_wrap_clip_global
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_clip_grad_norm && SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #elif SG_OPTION_clip_grad_norm && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if SG_OPTION_clip_grad_norm && !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#elif SG_OPTION_clip_grad_norm && SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
 #if SG_OPTION_clip_grad_norm
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
 #endif
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
 #if SG_OPTION_clip_grad_norm
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
 #endif
 
 #if SG_OPTION_clip_grad_norm
-        sg_x.sg_0_0[sg_k] = grad_new_9;
+        sg_x.sg_0_0[sg_k] = grad_new_10;
 #endif
     }
 }
@@ -912,17 +924,20 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
+        sg_row.wrap_normalize_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
+#if !SG_OPTION_wrap_accumulate
+        sg_row.wrap_normalize_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
@@ -982,7 +997,7 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #endif
 
 #if SG_OPTION_adapt
-/* ---- Pass 3: norm2_grad_new_9_all must be complete first. ---- */
+/* ---- Pass 3: norm2_grad_new_10_all must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_3 {
@@ -1001,12 +1016,15 @@ struct sg_scalars_3 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    sg_real one_over_wrap_count_or_one;
+    sg_real wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real wrap_normalize_or_one;
 #endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
@@ -1051,12 +1069,15 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row.wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row.wrap_normalize_or_one;
 #endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
@@ -1130,15 +1151,15 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #elif SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -1158,19 +1179,25 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #elif SG_OPTION_adapt && !SG_OPTION_wrap_clip_global
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_adapt && SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #elif SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#elif SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
 #if SG_OPTION_adapt
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
 #endif
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
 #if SG_OPTION_adapt
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
 #endif
         // param = (1 - lr*wrap_weight_decay)*param
 #if SG_OPTION_adapt
@@ -1178,9 +1205,9 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #endif
         // g = grad/excess      specs/lamb.yaml:68
 #if SG_OPTION_clip_grad_norm && SG_OPTION_adapt
-        const sg_real g_next = grad_new_9 / excess;
+        const sg_real g_next = grad_new_10 / excess;
 #elif !SG_OPTION_clip_grad_norm && SG_OPTION_adapt
-        const sg_real g_next = grad_new_9;
+        const sg_real g_next = grad_new_10;
 #endif
         // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/lamb.yaml:69
 #if SG_OPTION_adapt
@@ -1274,26 +1301,29 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
+        sg_row.wrap_normalize_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
-        sg_row.beta1 = sg_scalars[10];
-        sg_row.one_minus_beta1 = sg_scalars[11];
-        sg_row.beta2 = sg_scalars[12];
-        sg_row.one_minus_beta2 = sg_scalars[13];
-        sg_row.correction1 = sg_scalars[14];
-        sg_row.sqrt_correction2 = sg_scalars[15];
-        sg_row.eps = sg_scalars[16];
-        sg_row.weight_decay = sg_scalars[17];
+#if !SG_OPTION_wrap_accumulate
+        sg_row.wrap_normalize_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
+        sg_row.beta1 = sg_scalars[11];
+        sg_row.one_minus_beta1 = sg_scalars[12];
+        sg_row.beta2 = sg_scalars[13];
+        sg_row.one_minus_beta2 = sg_scalars[14];
+        sg_row.correction1 = sg_scalars[15];
+        sg_row.sqrt_correction2 = sg_scalars[16];
+        sg_row.eps = sg_scalars[17];
+        sg_row.weight_decay = sg_scalars[18];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
@@ -1397,12 +1427,15 @@ struct sg_scalars_4 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    sg_real one_over_wrap_count_or_one;
+    sg_real wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real wrap_normalize_or_one;
 #endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
@@ -1449,12 +1482,15 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row.wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row.wrap_normalize_or_one;
 #endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
@@ -1539,15 +1575,15 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -1567,27 +1603,33 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #elif !SG_OPTION_adapt && !SG_OPTION_wrap_clip_global
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #elif !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if !SG_OPTION_adapt && !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#elif !SG_OPTION_adapt && SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
 #if !SG_OPTION_adapt
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
 #endif
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
 #if !SG_OPTION_adapt
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
 #endif
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // g = grad/excess      specs/lamb.yaml:68
 #if SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
-        const sg_real g_next = grad_new_9 / excess;
+        const sg_real g_next = grad_new_10 / excess;
 #elif !SG_OPTION_clip_grad_norm && !SG_OPTION_adapt
-        const sg_real g_next = grad_new_9;
+        const sg_real g_next = grad_new_10;
 #endif
         // exp_avg = beta1*exp_avg + (1 - beta1)*g      specs/lamb.yaml:69
 #if !SG_OPTION_adapt
@@ -1611,8 +1653,9 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #else
         const sg_real step_next_2 = step_next;
 #endif
+        const sg_real lr_times_step_next_2 = lr * step_next_2;
         // param = param - lr*step      specs/lamb.yaml:82
-        const sg_real param_new_2 = sg_round_param(param_new - lr * step_next_2);
+        const sg_real param_new_2 = sg_round_param(param_new - lr_times_step_next_2);
         // param = where(wrap_from_below != 0, max(param, wrap_low), param)
         const sg_real param_new_3 = sg_round_param(wrap_from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param_new_2, wrap_low) : param_new_2);
         // param = where(wrap_from_above != 0, min(param, wrap_high), param)
@@ -1621,8 +1664,15 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // grad = wrap_update
+#if SG_OPTION_wrap_write_update
+        const sg_real grad_new_11 = lr_times_step_next_2;
+#endif
 
         sg_lanes_param[sg_k] = param_new_4;
+#if SG_OPTION_wrap_write_update
+        sg_lanes_grad[sg_k] = grad_new_11;
+#endif
 #if !SG_OPTION_adapt
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
 #endif
@@ -1637,6 +1687,9 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #endif
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if SG_OPTION_wrap_write_update
+    sg_store(sg_at.sg_grad_at + sg_first, sg_lanes_grad);
+#endif
 #if !SG_OPTION_adapt
     sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
 #endif
@@ -1713,36 +1766,39 @@ sg_pass_4(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
+        sg_row.wrap_normalize_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
-        sg_row.beta1 = sg_scalars[10];
-        sg_row.one_minus_beta1 = sg_scalars[11];
-        sg_row.beta2 = sg_scalars[12];
-        sg_row.one_minus_beta2 = sg_scalars[13];
-        sg_row.correction1 = sg_scalars[14];
-        sg_row.sqrt_correction2 = sg_scalars[15];
-        sg_row.eps = sg_scalars[16];
-        sg_row.weight_decay = sg_scalars[17];
-        sg_row.lr = sg_scalars[18];
-        sg_row.wrap_from_below_differs_from_zero = sg_scalars[19];
-        sg_row.wrap_low = sg_scalars[20];
-        sg_row.wrap_from_above_differs_from_zero = sg_scalars[21];
-        sg_row.wrap_high = sg_scalars[22];
+#if !SG_OPTION_wrap_accumulate
+        sg_row.wrap_normalize_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
+        sg_row.beta1 = sg_scalars[11];
+        sg_row.one_minus_beta1 = sg_scalars[12];
+        sg_row.beta2 = sg_scalars[13];
+        sg_row.one_minus_beta2 = sg_scalars[14];
+        sg_row.correction1 = sg_scalars[15];
+        sg_row.sqrt_correction2 = sg_scalars[16];
+        sg_row.eps = sg_scalars[17];
+        sg_row.weight_decay = sg_scalars[18];
+        sg_row.lr = sg_scalars[19];
+        sg_row.wrap_from_below_differs_from_zero = sg_scalars[20];
+        sg_row.wrap_low = sg_scalars[21];
+        sg_row.wrap_from_above_differs_from_zero = sg_scalars[22];
+        sg_row.wrap_high = sg_scalars[23];
 #if SG_OPTION_wrap_keep_average
-        sg_row.wrap_average_decay = sg_scalars[23];
+        sg_row.wrap_average_decay = sg_scalars[24];
 #endif
 #if SG_OPTION_wrap_keep_average
-        sg_row.one_minus_wrap_average_decay = sg_scalars[24];
+        sg_row.one_minus_wrap_average_decay = sg_scalars[25];
 #endif
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
@@ -1829,17 +1885,27 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #if SG_OPTION_wrap_clip_global
         const double wrap_max_grad_norm = sg_wide[2];
 #endif
-
 #if SG_OPTION_wrap_clip_global
-        const double norm2_grad_new_5_all = sg_sqrt64(sg_over_all[1]);
+        const double wrap_clip_sum_differs_from_zero = sg_wide[3];
 #endif
-        // wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
+
+        // wrap_norm = norm2(grad, all)
 #if SG_OPTION_wrap_clip_global
-        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
+        const double wrap_norm_new = sg_sqrt64(sg_over_all[1]);
+#endif
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor_part = wrap_max_grad_norm / (wrap_norm_new + wrap_clip_eps);
+#endif
+        // wrap_factor = where(wrap_clip_sum != 0, where(wrap_norm > wrap_max_grad_norm, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps), 1), min(1, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps)))
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor = wrap_clip_sum_differs_from_zero != 0.0 ? (wrap_norm_new > wrap_max_grad_norm ? wrap_factor_part : 1.0) : sg_min64(1.0, wrap_factor_part);
 #endif
 
 #if SG_OPTION_wrap_clip_global
         sg_values[1] = wrap_factor;
+#endif
+#if SG_OPTION_wrap_clip_global
+        if (sg_position == sg_leader) sg_shared_new[0] = wrap_norm_new;
 #endif
     }
 }
@@ -1862,18 +1928,18 @@ sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         double *sg_values = sg_computed + sg_position * SG_VALUES;
         double *sg_states = sg_kept + sg_position * SG_STATES;
 #if SG_OPTION_clip_grad_norm
-        const double max_grad_norm_above_zero = sg_wide[3];
+        const double max_grad_norm_above_zero = sg_wide[4];
 #endif
 #if SG_OPTION_clip_grad_norm
-        const double max_grad_norm = sg_wide[4];
+        const double max_grad_norm = sg_wide[5];
 #endif
 
 #if SG_OPTION_clip_grad_norm
-        const double norm2_grad_new_9_all = sg_sqrt64(sg_over_all[2]);
+        const double norm2_grad_new_10_all = sg_sqrt64(sg_over_all[2]);
 #endif
         // excess = where(max_grad_norm > 0, max(norm2(grad, all)/max_grad_norm, 1), 1)      specs/lamb.yaml:67
 #if SG_OPTION_clip_grad_norm
-        const double excess = max_grad_norm_above_zero != 0.0 ? sg_max64(norm2_grad_new_9_all / max_grad_norm, 1.0) : 1.0;
+        const double excess = max_grad_norm_above_zero != 0.0 ? sg_max64(norm2_grad_new_10_all / max_grad_norm, 1.0) : 1.0;
 #endif
 
 #if SG_OPTION_clip_grad_norm

@@ -3,8 +3,8 @@
    edit those instead. */
 
 #define SG_BUFFERS 7
-#define SG_SCALARS 24
-#define SG_WIDE 3
+#define SG_SCALARS 25
+#define SG_WIDE 4
 #define SG_VALUES 2
 #define SG_TOTALS 2
 #define SG_STATES 1
@@ -346,7 +346,7 @@ struct sg_scalars_0 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -368,7 +368,7 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -397,15 +397,15 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -458,7 +458,7 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -531,7 +531,7 @@ struct sg_scalars_1 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
@@ -556,7 +556,7 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
@@ -588,15 +588,15 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -656,7 +656,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
@@ -715,7 +715,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 }
 #endif
 
-/* ---- Pass 2: norm2_grad_new_5_all must be complete first. ---- */
+/* ---- Pass 2: wrap_norm_new must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_2 {
@@ -740,12 +740,15 @@ struct sg_scalars_2 {
     sg_real scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    sg_real constant_or_one_over_wrap_unscale;
+    sg_real grad_new_2_part_over_wrap_unscale;
 #endif
     sg_real minus_wrap_limit;
     sg_real wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    sg_real one_over_wrap_count_or_one;
+    sg_real wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    sg_real wrap_normalize_or_one;
 #endif
     sg_real wrap_l2_differs_from_zero;
     sg_real wrap_l2;
@@ -785,12 +788,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     const sg_real scalar = sg_row.scalar;
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row.constant_or_one_over_wrap_unscale;
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row.grad_new_2_part_over_wrap_unscale;
 #endif
     const sg_real minus_wrap_limit = sg_row.minus_wrap_limit;
     const sg_real wrap_limit = sg_row.wrap_limit;
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row.one_over_wrap_count_or_one;
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row.wrap_normalize_over_wrap_count_or_one;
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row.wrap_normalize_or_one;
 #endif
     const sg_real wrap_l2_differs_from_zero = sg_row.wrap_l2_differs_from_zero;
     const sg_real wrap_l2 = sg_row.wrap_l2;
@@ -873,15 +879,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #else
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -899,20 +905,26 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #else
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #else
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#else
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*grad**2      specs/laprop.yaml:50
-        const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (grad_new_9 * grad_new_9);
+        const sg_real exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * (grad_new_10 * grad_new_10);
         // max_exp_avg_sq = max(max_exp_avg_sq, exp_avg_sq)      specs/laprop.yaml:52
 #if SG_OPTION_amsgrad
         const sg_real max_exp_avg_sq_new = sg_max(max_exp_avg_sq, exp_avg_sq_new);
@@ -925,11 +937,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #endif
         const sg_real denom = sg_sqrt(max_exp_avg_sq_or_exp_avg_sq) / sqrt_exp_avg_lr_2_new + eps;
         // exp_avg = beta1*exp_avg + (1 - beta1)*lr*(grad/denom)      specs/laprop.yaml:54
-        const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1_times_lr * (grad_new_9 / denom);
+        const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1_times_lr * (grad_new_10 / denom);
         // stepped = param - where(exp_avg_lr_1 != 0, lr/exp_avg_lr_1, 0)*exp_avg      specs/laprop.yaml:55
         const sg_real stepped = param_new - lr_over_exp_avg_lr_1_new_or_zero * exp_avg_new;
         // param = stepped - lr*weight_decay*stepped      specs/laprop.yaml:56
         const sg_real param_new_2 = sg_round_param(stepped - lr_times_weight_decay * stepped);
+        // wrap_update = wrap_before - param
+#if SG_OPTION_wrap_write_update
+        const sg_real wrap_update = param_new - param_new_2;
+#endif
         // param = where(wrap_from_below != 0, max(param, wrap_low), param)
         const sg_real param_new_3 = sg_round_param(wrap_from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param_new_2, wrap_low) : param_new_2);
         // param = where(wrap_from_above != 0, min(param, wrap_high), param)
@@ -938,8 +954,15 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // grad = wrap_update
+#if SG_OPTION_wrap_write_update
+        const sg_real grad_new_11 = wrap_update;
+#endif
 
         sg_lanes_param[sg_k] = param_new_4;
+#if SG_OPTION_wrap_write_update
+        sg_lanes_grad[sg_k] = grad_new_11;
+#endif
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
         sg_lanes_exp_avg_sq[sg_k] = exp_avg_sq_new;
 #if SG_OPTION_amsgrad
@@ -953,6 +976,9 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #endif
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
+#if SG_OPTION_wrap_write_update
+    sg_store(sg_at.sg_grad_at + sg_first, sg_lanes_grad);
+#endif
     sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
     sg_store(sg_at.sg_exp_avg_sq_at + sg_first, sg_lanes_exp_avg_sq);
 #if SG_OPTION_amsgrad
@@ -1038,35 +1064,38 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.scalar = sg_scalars[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-        sg_row.constant_or_one_over_wrap_unscale = sg_scalars[1];
+        sg_row.grad_new_2_part_over_wrap_unscale = sg_scalars[1];
 #endif
         sg_row.minus_wrap_limit = sg_scalars[2];
         sg_row.wrap_limit = sg_scalars[3];
 #if SG_OPTION_wrap_accumulate
-        sg_row.one_over_wrap_count_or_one = sg_scalars[4];
+        sg_row.wrap_normalize_over_wrap_count_or_one = sg_scalars[4];
 #endif
-        sg_row.wrap_l2_differs_from_zero = sg_scalars[5];
-        sg_row.wrap_l2 = sg_scalars[6];
-        sg_row.wrap_l1_differs_from_zero = sg_scalars[7];
-        sg_row.wrap_l1 = sg_scalars[8];
-        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[9];
-        sg_row.beta2 = sg_scalars[10];
-        sg_row.one_minus_beta2 = sg_scalars[11];
-        sg_row.sqrt_exp_avg_lr_2_new = sg_scalars[12];
-        sg_row.eps = sg_scalars[13];
-        sg_row.beta1 = sg_scalars[14];
-        sg_row.one_minus_beta1_times_lr = sg_scalars[15];
-        sg_row.lr_over_exp_avg_lr_1_new_or_zero = sg_scalars[16];
-        sg_row.lr_times_weight_decay = sg_scalars[17];
-        sg_row.wrap_from_below_differs_from_zero = sg_scalars[18];
-        sg_row.wrap_low = sg_scalars[19];
-        sg_row.wrap_from_above_differs_from_zero = sg_scalars[20];
-        sg_row.wrap_high = sg_scalars[21];
+#if !SG_OPTION_wrap_accumulate
+        sg_row.wrap_normalize_or_one = sg_scalars[5];
+#endif
+        sg_row.wrap_l2_differs_from_zero = sg_scalars[6];
+        sg_row.wrap_l2 = sg_scalars[7];
+        sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
+        sg_row.wrap_l1 = sg_scalars[9];
+        sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
+        sg_row.beta2 = sg_scalars[11];
+        sg_row.one_minus_beta2 = sg_scalars[12];
+        sg_row.sqrt_exp_avg_lr_2_new = sg_scalars[13];
+        sg_row.eps = sg_scalars[14];
+        sg_row.beta1 = sg_scalars[15];
+        sg_row.one_minus_beta1_times_lr = sg_scalars[16];
+        sg_row.lr_over_exp_avg_lr_1_new_or_zero = sg_scalars[17];
+        sg_row.lr_times_weight_decay = sg_scalars[18];
+        sg_row.wrap_from_below_differs_from_zero = sg_scalars[19];
+        sg_row.wrap_low = sg_scalars[20];
+        sg_row.wrap_from_above_differs_from_zero = sg_scalars[21];
+        sg_row.wrap_high = sg_scalars[22];
 #if SG_OPTION_wrap_keep_average
-        sg_row.wrap_average_decay = sg_scalars[22];
+        sg_row.wrap_average_decay = sg_scalars[23];
 #endif
 #if SG_OPTION_wrap_keep_average
-        sg_row.one_minus_wrap_average_decay = sg_scalars[23];
+        sg_row.one_minus_wrap_average_decay = sg_scalars[24];
 #endif
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
@@ -1147,17 +1176,27 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #if SG_OPTION_wrap_clip_global
         const double wrap_max_grad_norm = sg_wide[2];
 #endif
-
 #if SG_OPTION_wrap_clip_global
-        const double norm2_grad_new_5_all = sg_sqrt64(sg_over_all[1]);
+        const double wrap_clip_sum_differs_from_zero = sg_wide[3];
 #endif
-        // wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
+
+        // wrap_norm = norm2(grad, all)
 #if SG_OPTION_wrap_clip_global
-        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
+        const double wrap_norm_new = sg_sqrt64(sg_over_all[1]);
+#endif
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor_part = wrap_max_grad_norm / (wrap_norm_new + wrap_clip_eps);
+#endif
+        // wrap_factor = where(wrap_clip_sum != 0, where(wrap_norm > wrap_max_grad_norm, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps), 1), min(1, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps)))
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor = wrap_clip_sum_differs_from_zero != 0.0 ? (wrap_norm_new > wrap_max_grad_norm ? wrap_factor_part : 1.0) : sg_min64(1.0, wrap_factor_part);
 #endif
 
 #if SG_OPTION_wrap_clip_global
         sg_values[1] = wrap_factor;
+#endif
+#if SG_OPTION_wrap_clip_global
+        if (sg_position == sg_leader) sg_shared_new[0] = wrap_norm_new;
 #endif
     }
 }

@@ -18,6 +18,7 @@ class WrappedOptimisticSGD(WrappedOptimizer, OptimisticSGD):
 
     wrap_every: float
     wrap_mean: float
+    wrap_normalize: float
     wrap_clip_sum: float
     wrap_maximize: float
     wrap_unscale: float

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #define SG_BUFFERS 6
-#define SG_SCALARS 29
-#define SG_WIDE 3
+#define SG_SCALARS 30
+#define SG_WIDE 4
 #define SG_VALUES 2
 #define SG_TOTALS 2
 #define SG_STATES 1
@@ -127,12 +127,15 @@ typedef sg_real sg_param;
 #if SG_GRAD == 2
 typedef uint16_t sg_grad;
 #define sg_grad_load(pointer, i) sg_from_bf16((pointer)[i])
+#define sg_grad_store(pointer, i, x) ((pointer)[i] = sg_to_bf16(x))
 #elif SG_GRAD == 3
 typedef uint16_t sg_grad;
 #define sg_grad_load(pointer, i) sg_from_f16((pointer)[i])
+#define sg_grad_store(pointer, i, x) ((pointer)[i] = sg_to_f16(x))
 #else
 typedef sg_real sg_grad;
 #define sg_grad_load(pointer, i) ((pointer)[i])
+#define sg_grad_store(pointer, i, x) ((pointer)[i] = (x))
 #endif
 
 #define sg_state_load(pointer, i) ((pointer)[i])
@@ -252,7 +255,7 @@ static __attribute__((noinline)) void sg_run_0(
     const sg_real scalar = sg_row[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
 #endif
     const sg_real minus_wrap_limit = sg_row[2];
     const sg_real wrap_limit = sg_row[3];
@@ -272,15 +275,15 @@ static __attribute__((noinline)) void sg_run_0(
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_tensor
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -353,7 +356,7 @@ static __attribute__((noinline)) void sg_run_1(
     const sg_real scalar = sg_row[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
 #endif
     const sg_real minus_wrap_limit = sg_row[2];
     const sg_real wrap_limit = sg_row[3];
@@ -376,15 +379,15 @@ static __attribute__((noinline)) void sg_run_1(
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new = grad;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = scalar * grad_new;
 #elif !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #elif SG_OPTION_wrap_accumulate && SG_OPTION_wrap_clip_global
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -441,11 +444,11 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
     }
 }
 
-/* Pass 2: norm2_grad_new_5_all must be complete first. */
+/* Pass 2: wrap_norm_new must be complete first. */
 /* One run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run_2(
     sg_param *restrict sg_param_at,
-    sg_grad const *restrict sg_grad_at,
+    sg_grad *restrict sg_grad_at,
     sg_state *restrict sg_exp_avg_at,
     sg_state *restrict sg_exp_avg_sq_at,
 #if SG_OPTION_wrap_accumulate
@@ -460,42 +463,45 @@ static __attribute__((noinline)) void sg_run_2(
     const sg_real scalar = sg_row[0];
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real constant_or_one_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
 #endif
     const sg_real minus_wrap_limit = sg_row[2];
     const sg_real wrap_limit = sg_row[3];
 #if SG_OPTION_wrap_accumulate
-    const sg_real one_over_wrap_count_or_one = sg_row[4];
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
 #endif
-    const sg_real wrap_l2_differs_from_zero = sg_row[5];
-    const sg_real wrap_l2 = sg_row[6];
-    const sg_real wrap_l1_differs_from_zero = sg_row[7];
-    const sg_real wrap_l1 = sg_row[8];
-    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[9];
-    const sg_real condition = sg_row[10];
-    const sg_real weight_decay = sg_row[11];
-    const sg_real keep1 = sg_row[12];
-    const sg_real one_minus_keep1 = sg_row[13];
-    const sg_real keep2 = sg_row[14];
-    const sg_real one_minus_keep2 = sg_row[15];
-    const sg_real nu1 = sg_row[16];
-    const sg_real one_minus_nu1 = sg_row[17];
-    const sg_real nu2 = sg_row[18];
-    const sg_real one_minus_nu2 = sg_row[19];
-    const sg_real lr = sg_row[20];
-    const sg_real eps = sg_row[21];
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
+    const sg_real condition = sg_row[11];
+    const sg_real weight_decay = sg_row[12];
+    const sg_real keep1 = sg_row[13];
+    const sg_real one_minus_keep1 = sg_row[14];
+    const sg_real keep2 = sg_row[15];
+    const sg_real one_minus_keep2 = sg_row[16];
+    const sg_real nu1 = sg_row[17];
+    const sg_real one_minus_nu1 = sg_row[18];
+    const sg_real nu2 = sg_row[19];
+    const sg_real one_minus_nu2 = sg_row[20];
+    const sg_real lr = sg_row[21];
+    const sg_real eps = sg_row[22];
 #if SG_OPTION_decoupled_weight_decay
-    const sg_real lr_times_weight_decay = sg_row[22];
+    const sg_real lr_times_weight_decay = sg_row[23];
 #endif
-    const sg_real wrap_from_below_differs_from_zero = sg_row[23];
-    const sg_real wrap_low = sg_row[24];
-    const sg_real wrap_from_above_differs_from_zero = sg_row[25];
-    const sg_real wrap_high = sg_row[26];
+    const sg_real wrap_from_below_differs_from_zero = sg_row[24];
+    const sg_real wrap_low = sg_row[25];
+    const sg_real wrap_from_above_differs_from_zero = sg_row[26];
+    const sg_real wrap_high = sg_row[27];
 #if SG_OPTION_wrap_keep_average
-    const sg_real wrap_average_decay = sg_row[27];
+    const sg_real wrap_average_decay = sg_row[28];
 #endif
 #if SG_OPTION_wrap_keep_average
-    const sg_real one_minus_wrap_average_decay = sg_row[28];
+    const sg_real one_minus_wrap_average_decay = sg_row[29];
 #endif
 #if SG_OPTION_wrap_clip_tensor
     const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
@@ -527,15 +533,15 @@ static __attribute__((noinline)) void sg_run_2(
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
 #else
         const sg_real grad_new_2 = grad_new;
 #endif
-        // grad = where(wrap_maximize != 0, -1, 1)/wrap_unscale*grad
+        // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/wrap_unscale*grad
 #if !SG_OPTION_wrap_accumulate
-        const sg_real grad_new_3 = constant_or_one_over_wrap_unscale * grad_new_2;
+        const sg_real grad_new_3 = grad_new_2_part_over_wrap_unscale * grad_new_2;
 #else
         const sg_real grad_new_3 = grad_new_2;
 #endif
@@ -553,20 +559,26 @@ static __attribute__((noinline)) void sg_run_2(
 #else
         const sg_real grad_new_6 = grad_new_5;
 #endif
-        // grad = where(wrap_clip_sum != 0, 1/wrap_count, 1)*grad
+        // grad = where(wrap_clip_sum != 0, wrap_normalize/wrap_count, 1)*grad
 #if SG_OPTION_wrap_accumulate
-        const sg_real grad_new_7 = one_over_wrap_count_or_one * grad_new_6;
+        const sg_real grad_new_7 = wrap_normalize_over_wrap_count_or_one * grad_new_6;
 #else
         const sg_real grad_new_7 = grad_new_6;
 #endif
+        // grad = where(wrap_clip_sum != 0, wrap_normalize, 1)*grad
+#if !SG_OPTION_wrap_accumulate
+        const sg_real grad_new_8 = wrap_normalize_or_one * grad_new_7;
+#else
+        const sg_real grad_new_8 = grad_new_7;
+#endif
         // grad = where(wrap_l2 != 0, grad + wrap_l2*param, grad)
-        const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
+        const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
-        const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
+        const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         // g = where(weight_decay != 0 and not decoupled_weight_decay, grad + weight_decay*param, grad)      specs/qhadam.yaml:47
-        const sg_real g = condition != (sg_real)0.0 ? grad_new_9 + weight_decay * param_new : grad_new_9;
+        const sg_real g = condition != (sg_real)0.0 ? grad_new_10 + weight_decay * param_new : grad_new_10;
         // square = g**2      specs/qhadam.yaml:48
         const sg_real square = g * g;
         // exp_avg = keep1*exp_avg + (1 - keep1)*g      specs/qhadam.yaml:53
@@ -586,6 +598,10 @@ static __attribute__((noinline)) void sg_run_2(
         const sg_real param_choice = step;
 #endif
         const sg_real param_new_2 = sg_round_param(param_new - param_choice);
+        // wrap_update = wrap_before - param
+#if SG_OPTION_wrap_write_update
+        const sg_real wrap_update = param_new - param_new_2;
+#endif
         // param = where(wrap_from_below != 0, max(param, wrap_low), param)
         const sg_real param_new_3 = sg_round_param(wrap_from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param_new_2, wrap_low) : param_new_2);
         // param = where(wrap_from_above != 0, min(param, wrap_high), param)
@@ -594,8 +610,15 @@ static __attribute__((noinline)) void sg_run_2(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // grad = wrap_update
+#if SG_OPTION_wrap_write_update
+        const sg_real grad_new_11 = wrap_update;
+#endif
 
         sg_param_store(sg_param_at, sg_i, param_new_4);
+#if SG_OPTION_wrap_write_update
+        sg_grad_store(sg_grad_at, sg_i, grad_new_11);
+#endif
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
         sg_state_store(sg_exp_avg_sq_at, sg_i, exp_avg_sq_new);
 #if SG_OPTION_wrap_accumulate
@@ -684,14 +707,24 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         const double wrap_max_grad_norm = sg_wide[2];
 #endif
 #if SG_OPTION_wrap_clip_global
-        const double norm2_grad_new_5_all = sg_sqrt64(sg_over_all[1]);
+        const double wrap_clip_sum_differs_from_zero = sg_wide[3];
 #endif
-        // wrap_factor = min(1, wrap_max_grad_norm/(norm2(grad, all) + wrap_clip_eps))
+        // wrap_norm = norm2(grad, all)
 #if SG_OPTION_wrap_clip_global
-        const double wrap_factor = sg_min64(1.0, wrap_max_grad_norm / (norm2_grad_new_5_all + wrap_clip_eps));
+        const double wrap_norm_new = sg_sqrt64(sg_over_all[1]);
+#endif
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor_part = wrap_max_grad_norm / (wrap_norm_new + wrap_clip_eps);
+#endif
+        // wrap_factor = where(wrap_clip_sum != 0, where(wrap_norm > wrap_max_grad_norm, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps), 1), min(1, wrap_max_grad_norm/(wrap_norm + wrap_clip_eps)))
+#if SG_OPTION_wrap_clip_global
+        const double wrap_factor = wrap_clip_sum_differs_from_zero != 0.0 ? (wrap_norm_new > wrap_max_grad_norm ? wrap_factor_part : 1.0) : sg_min64(1.0, wrap_factor_part);
 #endif
 #if SG_OPTION_wrap_clip_global
         sg_values[1] = wrap_factor;
+#endif
+#if SG_OPTION_wrap_clip_global
+        if (sg_position == stage->leader) sg_shared_new[0] = wrap_norm_new;
 #endif
     }
 }

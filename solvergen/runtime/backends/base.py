@@ -56,6 +56,11 @@ class LaunchPlan:
         return frozenset(self.definition.active_passes(**self.options))
 
     @cached_property
+    def writes_grad(self) -> bool:
+        """Whether the update leaves something in the gradients' buffers."""
+        return "grad" in self.definition.buffers_written(**self.options)
+
+    @cached_property
     def keeping_pass(self) -> int:
         """The pass that keeps the parameters as they were, of rules with evaluations."""
         return self.definition.keeping_pass(**self.options)[0]

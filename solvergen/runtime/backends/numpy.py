@@ -14,7 +14,7 @@ import numpy as np
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan
 from solvergen.runtime.backends.numpy_staged import NumpyWorkspace, StagedNumpyLauncher
-from solvergen.runtime.backends.numpy_tensors import NumpyTensors, to_store
+from solvergen.runtime.backends.numpy_tensors import NumpyTensors
 from solvergen.runtime.buffers import HostArrays
 from solvergen.runtime.definition import Definition
 
@@ -74,5 +74,5 @@ class NumpyLauncher(NumpyTensors):
         compute = self._compute
         values: list[Any] = [param.astype(compute, copy=False), gradient.astype(compute, copy=False), *states]
         results = self._update(*values, *scalars, *self._tail)
-        for target, result in to_store(values, [param, *states], results, compute):
+        for target, result in self._to_store(values, param, gradient, states, results):
             target[...] = result

@@ -15,7 +15,7 @@ import numpy as np
 from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan, StagedLauncher, Step
-from solvergen.runtime.backends.numpy_tensors import NumpyTensors, to_store
+from solvergen.runtime.backends.numpy_tensors import NumpyTensors
 from solvergen.runtime.closures import GradientAt
 from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.reductions import OverAll, finished, total_of_terms
@@ -115,14 +115,14 @@ class StagedNumpyLauncher(NumpyTensors):
     def arrays_to_store(self, done: Computation) -> list[tuple[HostArray, Any]]:
         """Where its arrays go."""
         param, states = self._tensors[done.place]
-        return to_store(done.values, [param, *states], done.results, self._compute)
+        return self._to_store(done.values, param, self._gradients[done.place], states, done.results)
 
     def scalars_of(self, done: Computation, names: Sequence[str]) -> dict[str, float]:
         """The new values of these scalar or shared states, as far as they exist under the options."""
         definition = self.plan.definition
         order = (*definition.all_scalar_states, *definition.shared_states)
         first = 1 + len(definition.array_states)
-        found = dict(zip(order, done.results[first:], strict=True))
+        found = dict(zip(order, done.results[first : first + len(order)], strict=True))
         for name in names:
             if name in self._active and not isinstance(found[name], (float, int)):
                 raise CompilerBug(f"the NumPy reference returned {found[name]!r:.80} for the scalar {name}")

@@ -30,6 +30,7 @@ class NumpyTensors:
         options = [plan.options[name] for name in plan.definition.option_names]
         self._tail = (*options, self._compute.type, rounding(plan.param_dtype))
         self._owned = plan.owned
+        self._writes_grad = plan.writes_grad
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Remember the gradients if each is just what the plan expects."""
@@ -66,6 +67,22 @@ class NumpyTensors:
     def release(self) -> None:
         """Forget the gradients."""
         self._gradients = []
+
+    def _to_store(
+        self,
+        values: Sequence[Any],
+        param: HostArray,
+        gradient: HostArray,
+        states: Sequence[HostArray | None],
+        results: Sequence[Any],
+    ) -> list[tuple[HostArray, Any]]:
+        """Which results of the reference go where. The gradient's, where there is one, is the last."""
+        targets = [param, *states]
+        found = [*results[: len(targets)]]
+        if self._writes_grad:
+            targets.append(gradient)
+            found.append(results[-1])
+        return to_store(values, targets, found, self._compute)
 
 
 def to_store(

@@ -126,7 +126,8 @@ class PtxLauncher(CudaLauncher):
 
     def finite(self) -> bool:
         """See ``Launcher``. Raises KernelFault."""
-        with self._played.expecting(_search(self._bound(), self.chunk_count)):
+        read = _gradients(self._plan, self._gradients, written=False)
+        with self._played.expecting(_search(read, self.chunk_count)):
             return super().finite()
 
     def _bound(self) -> list[Buffer]:
@@ -177,7 +178,8 @@ class PtxStagedLauncher(StagedCudaLauncher):
 
     def finite(self) -> bool:
         """See ``Launcher``. Raises KernelFault."""
-        with self._played.expecting(_search(_gradients(self.plan, self._gradients), self.chunk_count)):
+        read = _gradients(self.plan, self._gradients, written=False)
+        with self._played.expecting(_search(read, self.chunk_count)):
             return super().finite()
 
     def put_back(self) -> None:
@@ -198,9 +200,12 @@ def _owned(plan: LaunchPlan) -> list[Buffer]:
     return owned
 
 
-def _gradients(plan: LaunchPlan, gradients: Sequence[HostArray]) -> list[Buffer]:
+def _gradients(
+    plan: LaunchPlan, gradients: Sequence[HostArray], *, written: bool | None = None
+) -> list[Buffer]:
+    writable = plan.writes_grad if written is None else written
     return [
-        _buffer(f"the gradient of {tensor.name!r}", gradient, writable=False)
+        _buffer(f"the gradient of {tensor.name!r}", gradient, writable=writable)
         for tensor, gradient in zip(plan.tensors, gradients, strict=True)
     ]
 

@@ -36,6 +36,7 @@ def describe(path: StrPath) -> dict[str, Any]:
         "optimizer": {"spec": data.spec, "class": data.class_name, "digest": data.digest},
         "state": dict(data.schema),
         "shared": floats_out(data.shared),
+        "frozen": list(data.frozen),
         "groups": [
             {
                 "members": list(group.members),

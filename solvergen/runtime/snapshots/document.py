@@ -26,9 +26,9 @@ from solvergen.runtime.snapshots.arrays import (
 )
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 
-FORMAT = 2
+FORMAT = 3
 """Newest version of the document and of how the files hold it. Raised by any change that a reader must know
-of. Files are written in the oldest that can say what they hold: 2 knows shared states."""
+of. Files are written in the oldest that can say what they hold: 2 knows shared states, 3 frozen tensors."""
 
 T = TypeVar("T")
 
@@ -62,6 +62,8 @@ class Header:
 
 def version_of(data: SnapshotData) -> int:
     """The format in which ``data`` is written."""
+    if data.frozen:
+        return 3
     return 2 if any(kind == "shared" for _, kind in data.schema) else 1
 
 
@@ -132,6 +134,8 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
     }
     if version_of(data) > 1:
         value["shared"] = floats_out(data.shared)
+    if version_of(data) > 2:
+        value["frozen"] = list(data.frozen)
     return strict_json.dump(value).encode("ascii")
 
 
@@ -147,8 +151,10 @@ def decode(text: bytes) -> Header:
         raise SnapshotError(f"the document is not what solvergen writes: {error}") from error
     version = value.get("format") if isinstance(value, dict) else None
     refuse_newer(version)
-    since_2 = {"shared"} if version == 2 else set()
-    keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2
+    number = version if isinstance(version, (int, float)) else 0
+    since_2 = {"shared"} if number >= 2 else set()
+    since_3 = {"frozen"} if number >= 3 else set()
+    keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2 | since_3
     top = _record(value, "the document", keys)
     if type(version) is not int or not 1 <= version <= FORMAT:
         raise _malformed("format", version)
@@ -164,6 +170,7 @@ def decode(text: bytes) -> Header:
         groups=tuple(_group(group) for group in _list(top["groups"], "groups")),
         tensors=tuple(_tensor(tensor, slots, checksums) for tensor in _list(top["tensors"], "tensors")),
         shared=_mapping(top["shared"], "shared", _float_in) if since_2 else {},
+        frozen=tuple(_text(name, "frozen") for name in _list(top["frozen"], "frozen")) if since_3 else (),
     )
     if version < version_of(data):
         raise SnapshotError(
@@ -208,6 +215,8 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
         raise SnapshotError(
             f"tensors given twice: {listed(sorted(n for n, k in Counter(names).items() if k > 1))}"
         )
+    if len(set(data.frozen)) != len(data.frozen) or not set(data.frozen) <= set(names):
+        raise SnapshotError("the frozen tensors are not some of the tensors, each once")
     members = [member for group in data.groups for member in group.members]
     if len(set(members)) != len(members) or set(members) != set(names):
         raise SnapshotError("the groups' members are not the tensors, each once")

@@ -195,10 +195,10 @@ def test_foreign_files(tmp_path: Path, suffix: str, content: bytes, message: str
 
 def test_newer_format(path: Path) -> None:
     content = path.read_bytes()
-    for old, new in ((b"\nformat 1\n", b"\nformat 3\n"), (b'"solvergen":"1 ', b'"solvergen":"3 ')):
+    for old, new in ((b"\nformat 1\n", b"\nformat 9\n"), (b'"solvergen":"1 ', b'"solvergen":"9 ')):
         content = content.replace(old, new)
     path.write_bytes(content)
-    with pytest.raises(SnapshotError, match=r"snapshot format 3, by a newer solvergen.*upgrade solvergen"):
+    with pytest.raises(SnapshotError, match=r"snapshot format 9, by a newer solvergen.*upgrade solvergen"):
         snapshots.load(path)
 
 

@@ -183,7 +183,7 @@ def test_former_metadata(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.update(solvergen_format="3"), "newer solvergen"),
+        (lambda m: m.update(solvergen_format="9"), "newer solvergen"),
         (lambda m: m.update(solvergen_format="0"), "the metadata is damaged"),
         (lambda m: m.update(solvergen_document=m["solvergen_document"] + " "), "match its checksum"),
         (lambda m: m.update(solvergen_sha256="0" * 64), "match its checksum"),
@@ -203,7 +203,7 @@ def test_former_metadata_is_checked_too(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(format=3), "newer solvergen"),
+        (lambda d: d.update(format=9), "newer solvergen"),
         (lambda d: d.update(format=True), "format is 'True'"),
         (lambda d: d.update(more=1), "'more'"),
         (lambda d: d.pop("groups"), "'groups'"),

@@ -1,4 +1,4 @@
-"""What strangers' prototxt files hold is read as Caffe reads it, and what it refuses is refused with its place."""
+"""What strangers' prototxt files hold is read as Caffe reads it, or refused with the place."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_every_key_is_on_the_page_about_the_file():
 def test_the_specs_on_the_page_are_some(tmp_path):
     page = (ROOT / "docs" / "spec-language.md").read_text(encoding="utf-8")
     examples = [part.split("```")[0] for part in page.split("```yaml\n")[1:]]
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         assert codes(tmp_path, example) == []
         assert against_schema(example) == []

@@ -1,0 +1,379 @@
+"""A ``torch.nn.Module`` as a net that the Solver trains.
+
+    net = TorchNet(model, torch.nn.functional.cross_entropy, Batches(inputs, targets, batch_size=64))
+    Solver(params, net).solve()
+
+The optimizer's arrays are the module's parameters and gradients themselves: NumPy's views of them on the CPU,
+CuPy's by DLPack on a GPU. Nothing is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from solvergen.solver.net.error import NetError
+from solvergen.solver.net.parameters import check_names
+from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Output, loss_of
+
+Compute = Callable[[torch.nn.Module, Any], Mapping[str, torch.Tensor]]
+Loss = Callable[[Any, Any], torch.Tensor]
+
+
+class Batches:
+    """Tensors in batches of rows, beginning again at the end; a batch may reach over it.
+
+    Args:
+        tensors: of equal lengths; each batch is a tuple of as many.
+        batch_size: rows in a batch.
+        shuffle: take rows in an order drawn anew for each turn; else in file order.
+        seed: of these orders.
+    """
+
+    def __init__(self, *tensors: torch.Tensor, batch_size: int, shuffle: bool = False, seed: int = 0) -> None:
+        if not tensors or any(len(t) != len(tensors[0]) for t in tensors) or not len(tensors[0]):
+            raise NetError("Batches needs tensors of one length, and rows in them")
+        if batch_size < 1:
+            raise NetError(f"batch_size must be at least 1, not {batch_size}")
+        self._tensors = tensors
+        self._batch_size = batch_size
+        self._shuffle = shuffle
+        self._seed = seed
+        self._next = 0
+        self._turn, self._order = -1, torch.arange(len(tensors[0]))
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, ...]]:
+        while True:
+            yield self.next()
+
+    def next(self) -> tuple[torch.Tensor, ...]:
+        """The next batch."""
+        count = len(self._tensors[0])
+        rows = torch.arange(self._next, self._next + self._batch_size)
+        if self._shuffle:
+            picked = torch.empty_like(rows)
+            turns = rows // count
+            for turn in range(int(turns[0]), int(turns[-1]) + 1):
+                here = turns == turn
+                picked[here] = self._order_of(turn)[rows[here] % count]
+        else:
+            picked = rows % count
+        self._next += self._batch_size
+        return tuple(t[picked] for t in self._tensors)
+
+    def position(self) -> Mapping[str, int]:
+        """How many rows were taken, and the seed of their order."""
+        return {"row": self._next, "seed": self._seed}
+
+    def seek(self, position: Mapping[str, int]) -> None:
+        """Go on as if these rows had been taken."""
+        self._next = int(position["row"])
+        self._seed, self._turn = int(position["seed"]), -1
+
+    def seed(self, seed: int) -> None:
+        """Draw the orders by this seed, from the beginning."""
+        self._next, self._seed, self._turn = 0, seed, -1
+
+    def _order_of(self, turn: int) -> torch.Tensor:
+        if turn != self._turn:
+            generator = torch.Generator().manual_seed((self._seed * 1_000_003 + turn) % 2**63)
+            self._turn, self._order = turn, torch.randperm(len(self._tensors[0]), generator=generator)
+        return self._order
+
+
+class TorchNet:
+    """A module, a loss and batches.
+
+    Args:
+        module: of parameters in float32, float64, bfloat16 or float16, all on one device.
+        loss: called with what the module makes of the inputs and with the targets; a scalar tensor.
+        data: iterated over, anew at its end: a ``DataLoader``, ``Batches``, a list. A batch is a pair of
+            inputs and targets. With ``position`` and ``seek`` (``Batches`` has them) snapshots hold where it
+            is.
+        metrics: more outputs by name, called as the loss is; they don't count for it.
+        compute: in place of ``loss`` and ``metrics``: called with the module and a batch, whatever that is;
+            returns tensors by name.
+        loss_weights: of the outputs of ``compute``; 0 for those that aren't named.
+        lr_mult, decay_mult: by parameter name, or pattern as of ``fnmatch`` (``"*.bias"``); the last one that
+            fits counts, and one that fits nothing is an error. A parameter whose ``lr_mult`` is 0 gets no
+            gradient. Parameters with ``requires_grad=False`` aren't learnable; model files hold them too.
+        phase: "TRAIN" or "TEST": what mode the module is in during passes.
+        name: of the net, in logs and model files.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        loss: Loss | None = None,
+        data: Iterable[Any] = (),
+        *,
+        metrics: Mapping[str, Loss] | None = None,
+        compute: Compute | None = None,
+        loss_weights: Mapping[str, float] | None = None,
+        lr_mult: Mapping[str, float] | None = None,
+        decay_mult: Mapping[str, float] | None = None,
+        phase: Literal["TRAIN", "TEST"] = "TRAIN",
+        name: str | None = None,
+    ) -> None:
+        if (loss is None) == (compute is None):
+            raise NetError("TorchNet needs either a loss, or compute")
+        if compute is not None and not loss_weights:
+            raise NetError('loss_weights must say which outputs of compute are the loss: {"loss": 1.0}')
+        if phase not in ("TRAIN", "TEST"):
+            raise NetError(f"phase must be TRAIN or TEST, not {phase!r}")
+        self.module = module
+        self.name = name or type(module).__name__
+        self._training = phase == "TRAIN"
+        self._compute: Compute = compute if compute is not None else _computed(loss, metrics or {})
+        self._weights = dict(loss_weights) if compute is not None and loss_weights else {"loss": 1.0}
+        self._data, self._batches = data, iter(())
+        self._outputs: tuple[Output, ...] = ()
+        self._lr_mult, self._decay_mult = dict(lr_mult or {}), dict(decay_mult or {})
+        self._describe()
+
+    def _describe(self) -> None:
+        """The blobs of all layers, over the module's tensors as they are."""
+        module = self.module
+        named = dict(module.named_parameters())  # each once, by its first name
+        rates = _by_name(self._lr_mult, named, "lr_mult")
+        decays = _by_name(self._decay_mult, named, "decay_mult")
+        made: dict[int, Blob] = {}
+        self._gradients: list[tuple[torch.nn.Parameter, torch.Tensor]] = []
+        layers: list[LayerBlobs] = []
+        learnable: list[Blob] = []
+        owners = {id(parameter): name for name, parameter in named.items()}
+        for path, part in module.named_modules():
+            blobs: list[Blob] = []
+            own = [*part._parameters.items(), *part._buffers.items()]
+            for key, tensor in own:
+                if tensor is None or not tensor.is_floating_point():
+                    continue
+                if id(tensor) not in made:
+                    name = owners.get(id(tensor), f"{path}.{key}" if path else key)
+                    learns = isinstance(tensor, torch.nn.Parameter) and tensor.requires_grad
+                    made[id(tensor)] = blob = self._blob(
+                        name, tensor, learns, rates.get(name, 1.0), decays.get(name, 1.0), path, len(blobs)
+                    )
+                    if learns:
+                        learnable.append(blob)
+                blobs.append(made[id(tensor)])
+            if blobs or not list(part.children()):
+                layers.append(LayerBlobs(path or self.name, type(part).__name__, tuple(blobs)))
+        self.layers: tuple[LayerBlobs, ...] = tuple(layers)
+        self.learnable: tuple[Blob, ...] = tuple(learnable)
+        check_names(self.learnable)
+
+    def _blob(
+        self,
+        name: str,
+        tensor: torch.Tensor,
+        learns: bool,
+        lr_mult: float,
+        decay_mult: float,
+        layer: str,
+        index: int,
+    ) -> Blob:
+        if not tensor.is_contiguous():
+            raise NetError(f"parameter {name!r} isn't contiguous: p.data = p.data.contiguous() makes it so")
+        data = _shared(tensor)
+        if not learns:
+            return Blob(name, data, data, 0.0, 0.0, layer, index)
+        if self._training:
+            gradient = torch.zeros_like(tensor, memory_format=torch.contiguous_format)
+            diff = _shared(gradient)
+        else:
+            gradient, diff = tensor, data  # a net for tests has no gradients
+        if self._training and lr_mult:
+            assert isinstance(tensor, torch.nn.Parameter)
+            tensor.grad = gradient
+            self._gradients.append((tensor, gradient))
+        elif self._training:
+            tensor.requires_grad_(False)  # no backward pass for it, as in Caffe
+        return Blob(name, data, diff, lr_mult, decay_mult, layer, index)
+
+    def clear_diffs(self) -> None:
+        """Set every gradient to zero."""
+        if self._gradients:
+            torch._foreach_zero_([gradient for _, gradient in self._gradients])
+        for blob in self.learnable:
+            if not blob.lr_mult and self._training:
+                blob.diff.fill(0)
+
+    def forward(self) -> tuple[Output, ...]:
+        """A pass over the next batch, without gradients."""
+        with torch.no_grad():
+            self._pass()
+        return self._outputs
+
+    def forward_backward(self) -> float:
+        """A pass over the next batch that adds to the gradients. Returns the loss."""
+        if not self._training:
+            raise NetError(f"{self.name} is a net for tests: make one of phase TRAIN to train it")
+        found = self._pass()
+        for parameter, gradient in self._gradients:
+            if parameter.grad is not gradient:  # set to None, or replaced, by whoever
+                parameter.grad = gradient
+        terms = [found[name].sum() * weight for name, weight in self._weighted(found)]
+        torch.autograd.backward(terms)
+        return loss_of(self._outputs)
+
+    def outputs(self) -> tuple[Output, ...]:
+        """What the last pass put out."""
+        return self._outputs
+
+    def for_testing(
+        self,
+        data: Iterable[Any],
+        *,
+        loss: Loss | None = None,
+        metrics: Mapping[str, Loss] | None = None,
+        name: str | None = None,
+    ) -> TorchNet:
+        """A net of the same module for tests: in evaluation mode, with batches of its own."""
+        compute = self._compute
+        if loss is not None or metrics is not None:
+            compute = _computed(loss, metrics or {})
+        return TorchNet(
+            self.module,
+            data=data,
+            compute=compute,
+            loss_weights=self._weights,
+            phase="TEST",
+            name=name or self.name,
+        )
+
+    def share_with(self, train: Net) -> None:
+        """Let this net's module use the parameters and buffers of the train net's, where names agree."""
+        other = getattr(train, "module", None)
+        if other is self.module or not isinstance(other, torch.nn.Module):
+            return
+        theirs = {**dict(other.named_parameters()), **dict(other.named_buffers())}
+        for name, tensor in (*self.module.named_parameters(), *self.module.named_buffers()):
+            if name in theirs:
+                tensor.data = theirs[name].data
+        self._describe()
+
+    def position(self) -> Any:
+        """Where the data are; None if they can't say."""
+        return self._data.position() if hasattr(self._data, "position") else None
+
+    def seek(self, position: Any) -> None:
+        """Go back there."""
+        if hasattr(self._data, "seek"):
+            self._data.seek(position)
+            self._batches = iter(())
+
+    def seed(self, seed: int) -> None:
+        """Begin torch's random numbers anew, and those of the data if they have a ``seed``."""
+        torch.manual_seed(seed)
+        if hasattr(self._data, "seed"):
+            self._data.seed(seed)
+
+    def rng_state(self) -> Mapping[str, Any]:
+        """torch's random numbers, and what the module counts in whole numbers (as batch norms do)."""
+        counts = {
+            name: buffer.cpu().numpy()
+            for name, buffer in self.module.named_buffers()
+            if not buffer.is_floating_point() and not buffer.is_complex()
+        }
+        state: dict[str, Any] = {"cpu": torch.get_rng_state().numpy(), "counts": counts}
+        if torch.cuda.is_available():
+            state["cuda"] = [one.numpy() for one in torch.cuda.get_rng_state_all()]
+        return state
+
+    def set_rng_state(self, state: Mapping[str, Any]) -> None:
+        """Go back there."""
+        torch.set_rng_state(torch.from_numpy(np.array(state["cpu"])))
+        if "cuda" in state and torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
+            torch.cuda.set_rng_state_all([torch.from_numpy(np.array(one)) for one in state["cuda"]])
+        buffers = dict(self.module.named_buffers())
+        for name, value in state["counts"].items():
+            if name in buffers:
+                buffers[name].copy_(torch.from_numpy(np.array(value)))
+
+    def _pass(self) -> Mapping[str, torch.Tensor]:
+        if self.module.training != self._training:
+            self.module.train(self._training)
+        found = self._compute(self.module, self._batch())
+        self._outputs = tuple(
+            Output(name, _on_host(value), self._weights.get(name, 0.0)) for name, value in found.items()
+        )
+        return found
+
+    def _weighted(self, found: Mapping[str, torch.Tensor]) -> list[tuple[str, float]]:
+        weighted = [(name, weight) for name, weight in self._weights.items() if weight]
+        for name, _ in weighted:
+            if name not in found:
+                there = ", ".join(found) or "nothing"
+                raise NetError(f"loss_weights names {name!r}, but compute returned {there}")
+        return weighted
+
+    def _batch(self) -> Any:
+        for _ in range(2):
+            try:
+                return next(self._batches)
+            except StopIteration:
+                self._batches = iter(self._data)
+        raise NetError("the net's data have no batches")
+
+
+def _computed(loss: Loss | None, metrics: Mapping[str, Loss]) -> Compute:
+    """What computes loss and metrics from a pair of inputs and targets, on the module's device."""
+
+    def compute(module: torch.nn.Module, batch: Any) -> Mapping[str, torch.Tensor]:
+        inputs, targets = batch
+        first = next(module.parameters(), None)
+        if first is not None and first.device.type != "cpu":
+            inputs, targets = inputs.to(first.device), targets.to(first.device)
+        made = module(inputs)
+        found = {name: metric(made, targets) for name, metric in metrics.items()}
+        if loss is not None:
+            found["loss"] = loss(made, targets)
+        return found
+
+    return compute
+
+
+def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The share of rows whose largest output is that of the target: a metric."""
+    return (outputs.argmax(dim=-1) == targets).float().mean()
+
+
+def _by_name(given: Mapping[str, float], names: Iterable[str], what: str) -> dict[str, float]:
+    """Multipliers of parameters by their names."""
+    found: dict[str, float] = {}
+    names = list(names)
+    for pattern, value in given.items():
+        fitting = [name for name in names if fnmatchcase(name, pattern)]
+        if not fitting:
+            raise NetError(f"{what}: {pattern!r} fits none of the parameters {', '.join(names)}")
+        found.update(dict.fromkeys(fitting, float(value)))
+    return found
+
+
+def _shared(tensor: torch.Tensor) -> Any:
+    """An array over the tensor's own memory: NumPy's, or CuPy's on a GPU."""
+    tensor = tensor.detach()
+    if tensor.device.type == "cuda":
+        import cupy
+
+        return cupy.from_dlpack(tensor)
+    if tensor.device.type != "cpu":
+        raise NetError(f"parameters on {tensor.device}: they can be on the CPU or on an NVIDIA GPU")
+    if tensor.dtype == torch.bfloat16:
+        import ml_dtypes
+
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def _on_host(value: torch.Tensor) -> np.ndarray[Any, Any]:
+    value = value.detach()
+    if value.dtype in (torch.bfloat16, torch.float16):
+        value = value.float()
+    found: np.ndarray[Any, Any] = value.cpu().numpy()
+    return found

@@ -1,0 +1,39 @@
+"""``solvergen solver plot``: the curves of a training's log."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def plot(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG", help="A log: JSON lines, or Caffe's lines, Caffe's own too.", show_default=False
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="The picture: .png, .svg or .pdf. Default: LOG with the ending .svg",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Draw losses, other outputs and the learning rate over the iterations."""
+    from solvergen.solver.logs.plot import check_drawing, draw
+    from solvergen.solver.logs.reading import read_log
+
+    picture = log.with_suffix(".svg") if out is None else out
+    check_drawing(picture)
+    read = read_log(log)
+    for warning in read.warnings:
+        print(f"solvergen: {log}: {warning}", file=sys.stderr)
+    draw(picture, read)
+    print(picture)

@@ -1,0 +1,255 @@
+"""``solvergen train``, ``test`` and ``time``: what ``caffe train``, ``test`` and ``time`` do, on any net."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from solvergen.cli import training_logs
+from solvergen.cli.console import print_json
+
+if TYPE_CHECKING:
+    from solvergen.solver.parameters.net_state import NetState
+
+EFFECTS = "stop, snapshot or none."
+NOT_TIMED = ("display", "snapshot", "test_iter", "test_interval", "test_net", "test_net_param", "test_state")
+
+Net = Annotated[
+    str,
+    typer.Option(
+        "--net",
+        metavar="MODULE:FACTORY",
+        help="The function that makes the nets, in a module of this folder or an installed one.",
+        show_default=False,
+    ),
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="numpy, cpu, cuda or ptx. Default: as solver_mode says.",
+        show_default=False,
+    ),
+]
+Iterations = Annotated[int, typer.Option("--iterations", metavar="N", min=1, help="How many passes to make.")]
+
+Level = Annotated[
+    int | None, typer.Option("--level", metavar="N", help="Level of the net's state.", show_default=False)
+]
+Stage = Annotated[
+    str | None,
+    typer.Option(
+        "--stage", metavar="LIST", help="Stages of the net's state, separated by commas.", show_default=False
+    ),
+]
+
+
+def train(
+    solver: Annotated[
+        Path,
+        typer.Option(
+            "--solver", metavar="FILE", help="The solver: Caffe's prototxt, or YAML.", show_default=False
+        ),
+    ],
+    net: Net,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option("--snapshot", metavar="FILE", help="Solver state to go on from.", show_default=False),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            metavar="FILES",
+            help="Models to take parameters from, separated by commas; not with --snapshot.",
+            show_default=False,
+        ),
+    ] = None,
+    sigint: Annotated[
+        str,
+        typer.Option(
+            "--sigint-effect", "--sigint_effect", metavar="EFFECT", help=f"What Ctrl-C does: {EFFECTS}"
+        ),
+    ] = "stop",
+    sighup: Annotated[
+        str,
+        typer.Option(
+            "--sighup-effect", "--sighup_effect", metavar="EFFECT", help=f"What SIGHUP does: {EFFECTS}"
+        ),
+    ] = "snapshot",
+    sigterm: Annotated[
+        str,
+        typer.Option(
+            "--sigterm-effect",
+            "--sigterm_effect",
+            metavar="EFFECT",
+            help=f"What SIGTERM, which schedulers send, does: {EFFECTS}",
+        ),
+    ] = "stop",
+    backend: Backend = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Add to this log, too: .jsonl has JSON lines, any other ending Caffe's lines.",
+            show_default=False,
+        ),
+    ] = None,
+    level: Level = None,
+    stage: Stage = None,
+) -> None:
+    """Train a net as a solver file says, with Caffe's log lines on stderr.
+
+    Ctrl-C stops after the iteration and snapshots (snapshot_after_train); a second one ends at once.
+    """
+    from solvergen.solver.factory import blaming_the_net, find_factory, make_nets
+    from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.signals import EFFECTS as KNOWN
+    from solvergen.solver.signals import handled
+    from solvergen.solver.training.solver import Solver
+
+    if snapshot is not None and weights is not None:
+        raise typer.BadParameter(
+            "give a snapshot to go on from, or weights to begin with, not both", param_hint="'--snapshot'"
+        )
+    for name, effect in (("sigint", sigint), ("sighup", sighup), ("sigterm", sigterm)):
+        if effect not in KNOWN:
+            raise typer.BadParameter(f"an effect is {EFFECTS}", param_hint=f"'--{name}-effect'")
+    params = SolverParameters.from_file(solver)
+    if snapshot is not None and params.has("weights"):
+        params = params.replaced(weights=None)  # as Caffe: the snapshot names its own model
+    if weights is not None:
+        params = params.replaced(weights=_list(weights))
+    if level is not None or stage is not None:
+        params = params.replaced(train_state=_state(params.train_state, level, stage))
+    with training_logs.opened(params, log) as logs, blaming_the_net(net):
+        logs.parameters(params)
+        train_net, test_nets = make_nets(find_factory(net), params)
+        with handled(sigint=sigint, sighup=sighup, sigterm=sigterm) as requested:
+            for file in params.weights:
+                logs.say(f"Finetuning from {file}", "caffe.cpp:155")
+            made = Solver(params, train_net, test_nets, backend=backend, log=logs.listeners)
+            made.set_action_function(requested)
+            if snapshot is not None:
+                logs.say(f"Resuming from {snapshot}", "caffe.cpp:233")
+            logs.say("Starting Optimization", "caffe.cpp:239")
+            made.solve(resume=snapshot)
+            logs.say("Optimization Done.", "caffe.cpp:250")
+    if requested.stopped_by is not None and made.iter < params.max_iter:
+        raise typer.Exit(128 + requested.stopped_by)
+
+
+def score_model(
+    net: Net,
+    weights: Annotated[
+        str,
+        typer.Option(
+            "--weights",
+            metavar="FILES",
+            help="Models to take parameters from, separated by commas.",
+            show_default=False,
+        ),
+    ],
+    iterations: Iterations = 50,
+    level: Level = None,
+    stage: Stage = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,
+) -> None:
+    """Score a model: the means of a test net's outputs over some batches, in Caffe's log lines on stderr."""
+    from solvergen.solver.factory import blaming_the_net, find_factory
+    from solvergen.solver.logs.caffe_log import CaffeLog, output_text
+    from solvergen.solver.logs.glog import number
+    from solvergen.solver.logs.sinks import to_stderr
+    from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.parameters.net_state import NetState
+    from solvergen.solver.scoring import score
+    from solvergen.solver.training.solver import Solver
+
+    files = _list(weights)
+    if not files:
+        raise typer.BadParameter("need the weights of a model to score", param_hint="'--weights'")
+    log = CaffeLog(to_stderr)
+    say = log.say
+    with blaming_the_net(net):
+        made = find_factory(net).make("TEST", state=_state(NetState(phase="TEST", level=0), level, stage))
+        # A solver that will make no step: it knows how models fit nets.
+        loader = Solver(SolverParameters(net=net, lr_policy="fixed", solver_mode="CPU"), made, backend="auto")
+        loader.add_listener(log)
+        for file in files:
+            loader.load_weights(file)
+        say(f"Running for {iterations} iterations.", "caffe.cpp:281")
+
+        def tell(batch: int, name: str, value: float) -> None:
+            say(f"Batch {batch}, {name} = {number(value)}", "caffe.cpp:304")
+
+        found = score(made, iterations, tell)
+    say(f"Loss: {number(found.loss)}", "caffe.cpp:309")
+    for each in found.outputs:
+        say(output_text(each), "caffe.cpp:321")
+    if as_json:
+        print_json(found.as_json())
+
+
+def time_net(
+    net: Net,
+    solver: Annotated[
+        Path | None,
+        typer.Option(
+            "--solver",
+            metavar="FILE",
+            help="The solver whose update is timed. Default: SGD with momentum",
+            show_default=False,
+        ),
+    ] = None,
+    iterations: Iterations = 50,
+    backend: Backend = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the averages as JSON.")] = False,
+) -> None:
+    """Time a net's forward and backward passes and the solver's update, in Caffe's log lines on stderr."""
+    from solvergen.solver.factory import blaming_the_net, find_factory, make_nets
+    from solvergen.solver.logs.caffe_log import CaffeLog
+    from solvergen.solver.logs.glog import number
+    from solvergen.solver.logs.sinks import to_stderr
+    from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.scoring import measure
+    from solvergen.solver.training.solver import Solver
+
+    say = CaffeLog(to_stderr).say
+    with blaming_the_net(net):
+        if solver is None:
+            params = SolverParameters(
+                net=net, base_lr=0.0, lr_policy="fixed", momentum=0.9, solver_mode="CPU"
+            )
+            made = find_factory(net).make("TRAIN", params=params)
+        else:
+            of_file = SolverParameters.from_file(solver)
+            params = of_file.replaced(**dict.fromkeys(NOT_TIMED))
+            made, _ = make_nets(find_factory(net), params)
+        # Without a solver file: wherever the net is.
+        where = "auto" if solver is None and backend is None else backend
+        trained = Solver(params, made, backend=where)
+        say("*** Benchmark begins ***", "caffe.cpp:379")
+        say(f"Testing for {iterations} iterations.", "caffe.cpp:380")
+        times = measure(trained, iterations)
+    for name, value in times.averages():
+        say(f"Average {name}: {number(1e3 * value)} ms.", "caffe.cpp:425")
+    say(f"Total Time: {number(1e3 * times.total)} ms.", "caffe.cpp:431")
+    say("*** Benchmark ends ***", "caffe.cpp:432")
+    if as_json:
+        print_json(times.as_json())
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _state(given: NetState | None, level: int | None, stage: str | None) -> NetState:
+    """A state with the command line's level, and its stages added."""
+    from solvergen.solver.parameters.net_state import NetState
+
+    told = NetState(level=level, stage=tuple(_list(stage or "")))
+    return told if given is None else given.merged_with(told)

@@ -1,0 +1,1 @@
+"""Nets that the Solver can train."""

@@ -1,0 +1,119 @@
+"""Scoring and timing a net, apart from any training."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvergen.solver.net.protocol import loss_of
+from solvergen.solver.training.events import OutputValue
+
+if TYPE_CHECKING:
+    from solvergen.solver.net.protocol import Net
+    from solvergen.solver.training.solver import Solver
+
+
+@dataclass(frozen=True)
+class Score:
+    """Means over batches: of the loss, and of every number of every output."""
+
+    loss: float
+    outputs: tuple[OutputValue, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON has it; what isn't finite is a string."""
+        return {
+            "loss": _finite(self.loss),
+            "outputs": [
+                {"name": each.name, "value": _finite(each.value), "loss_weight": each.loss_weight}
+                for each in self.outputs
+            ],
+        }
+
+
+def score(net: Net, iterations: int, tell: Callable[[int, str, float], None]) -> Score:
+    """Run ``net`` over ``iterations`` batches; ``tell`` hears of each batch's outputs."""
+    loss = 0.0
+    names: list[tuple[str, float]] = []
+    sums = np.zeros(0)
+    for batch in range(iterations):
+        outputs = net.forward()
+        loss += loss_of(outputs)
+        numbers = [
+            (output.name, output.loss_weight, float(value))
+            for output in outputs
+            for value in np.asarray(output.values).reshape(-1)
+        ]
+        if batch == 0:
+            names = [(name, weight) for name, weight, _ in numbers]
+            sums = np.zeros(len(numbers))
+        sums += [value for _, _, value in numbers]
+        for name, _, value in numbers:
+            tell(batch, name, value)
+    means = tuple(
+        OutputValue(index, name, float(total) / iterations, weight)
+        for index, ((name, weight), total) in enumerate(zip(names, sums, strict=True))
+    )
+    return Score(loss / iterations, means)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Average seconds of an iteration's parts; ``total``: of all iterations."""
+
+    forward: float
+    backward: float
+    update: float
+    total: float
+
+    def averages(self) -> Iterator[tuple[str, float]]:
+        """The parts under the names that Caffe's log has."""
+        yield "Forward pass", self.forward
+        yield "Backward pass", self.backward
+        yield "Forward-Backward", self.forward + self.backward
+        yield "Update", self.update
+
+    def as_json(self) -> dict[str, Any]:
+        """Milliseconds."""
+        return {
+            "forward_ms": 1e3 * self.forward,
+            "backward_ms": 1e3 * self.backward,
+            "update_ms": 1e3 * self.update,
+            "total_ms": 1e3 * self.total,
+        }
+
+
+def measure(solver: Solver, iterations: int) -> Times:
+    """Time passes and updates of a solver's net, after one of each that is not counted.
+
+    A net has no backward pass of its own: what forward and backward take together, less the forward pass.
+    """
+    forward = both = update = 0.0
+    clock = time.perf_counter
+    for round_ in range(iterations + 1):
+        if round_ == 1:
+            forward = both = update = 0.0
+        solver.net.clear_diffs()
+        started = clock()
+        solver.net.forward()
+        after_forward = clock()
+        solver.net.forward_backward()
+        after_both = clock()
+        solver.apply_update()
+        update += clock() - after_both
+        both += after_both - after_forward
+        forward += after_forward - started
+    return Times(
+        forward=forward / iterations,
+        backward=max(both - forward, 0.0) / iterations,
+        update=update / iterations,
+        total=forward + both + update,
+    )
+
+
+def _finite(value: float) -> float | str:
+    return value if np.isfinite(value) else str(value)

@@ -1,0 +1,276 @@
+"""A Solver's files: what goes into them, and what comes back."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvergen.runtime.wrappers import PREFIX
+from solvergen.solver.net.protocol import Blob, Net, Seedable, Seekable
+from solvergen.solver.training import events
+from solvergen.solver.training.arrays import copy_into, to_host
+from solvergen.solver.training.error import TrainingError
+from solvergen.solver.training.update import set_state
+
+if TYPE_CHECKING:
+    from solvergen.solver.files.data import ModelData, SolverStateData
+    from solvergen.solver.training.solver import Solver
+
+SAME_HISTORY = ({"SGD", "Nesterov"},)
+"""Solvers whose histories mean the same: a sum of gradients times learning rates."""
+
+
+def write(solver: Solver) -> tuple[str, str]:
+    """Write the model and the state; their paths."""
+    from solvergen.solver import files
+    from solvergen.solver.files.names import checked_format, pair
+
+    param = solver.param
+    prefix = _prefix(solver)
+    names = pair(prefix, solver.iter, checked_format(param.snapshot_format))
+    solver.say(events.Snapshotting(solver.iter, names.model, "model", param.snapshot_format))
+    solver.say(events.Snapshotting(solver.iter, names.state, "state", param.snapshot_format))
+    written = files.write_pair(
+        prefix,
+        solver.iter,
+        model_of(solver.net, diffs=param.snapshot_diff),
+        _state_of(solver, names.model),
+        param.snapshot_format,
+        keep=param.keep_snapshots,
+    )
+    return os.fspath(written[0]), os.fspath(written[1])
+
+
+def probe(solver: Solver) -> None:
+    """Raises an error if snapshots could not be written where they are to be."""
+    from solvergen.solver import files
+
+    files.probe_writable(_prefix(solver))
+
+
+def _prefix(solver: Solver) -> str:
+    prefix = solver.param.snapshot_prefix
+    if not prefix:
+        raise TrainingError("snapshots need a name: give snapshot_prefix")
+    return prefix
+
+
+def model_of(net: Net, *, diffs: bool = False) -> ModelData:
+    """A net's parameters, copied; what two layers share is one array."""
+    from solvergen.solver.files import LayerData, ModelData
+
+    copies: dict[int, np.ndarray[Any, Any]] = {}
+
+    def copied(array: Any) -> np.ndarray[Any, Any]:
+        if id(array) not in copies:
+            copies[id(array)] = to_host(array)
+        return copies[id(array)]
+
+    learned = {id(blob.data) for blob in net.learnable}
+
+    def difference(blob: Blob) -> np.ndarray[Any, Any]:
+        return copied(blob.diff) if id(blob.data) in learned else np.zeros_like(copied(blob.data))
+
+    return ModelData(
+        net.name,
+        tuple(
+            LayerData(
+                layer.name,
+                layer.type,
+                tuple(copied(blob.data) for blob in layer.blobs),
+                tuple(map(difference, layer.blobs)) if diffs else None,
+            )
+            for layer in net.layers
+        ),
+    )
+
+
+def _state_of(solver: Solver, model_path: str) -> SolverStateData:
+    from solvergen.solver.files import SolverStateData
+
+    native = solver.param.snapshot_format == "SAFETENSORS"
+    return SolverStateData(
+        iter=solver.iter,
+        learned_net=model_path,
+        history=tuple(to_host(array) for array in solver.history),
+        current_step=int(solver.policy_state.get("current_step", 0)),
+        extra=_extra(solver) if native else {},
+    )
+
+
+def _extra(solver: Solver) -> dict[str, Any]:
+    """What Caffe's files leave out."""
+    optimizer = solver.optimizer
+    nets = (solver.net, *solver.test_nets)
+    return {
+        "solver_type": solver.type,
+        "digest": solver.update.definition.digest,
+        "states": list(solver.update.array_states),
+        "parameters": [blob.name for blob in solver.net.learnable],
+        "counts": dict(optimizer.steps),
+        "scalars": {name: _own(optimizer.state[name]) for name in solver.update.scalar_states},
+        "shared": _own(optimizer.shared),
+        "policy": {"name": solver.policy.name, "state": dict(solver.policy_state)},
+        "smoothed_loss": solver.smoothing.state(),
+        "data": [net.position() if isinstance(net, Seekable) else None for net in nets],
+        "random": [dict(net.rng_state()) if isinstance(net, Seedable) else None for net in nets],
+    }
+
+
+def _own(values: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if not name.startswith(PREFIX)}
+
+
+def restore(solver: Solver, path: str | os.PathLike[str], *, history: bool) -> None:
+    """Put a state back, and the model that it names. What doesn't fit is an error before anything changes."""
+    from solvergen.solver import files
+
+    with _warnings_said(solver):
+        state, model = files.read_pair(path)
+    where = os.fspath(path)
+    extra = state.extra
+    carried = history and _carries(solver, extra, where)
+    arrays = _arrays(solver, state, where) if carried else None
+    copies = [] if model is None else _matched(solver, model, os.fspath(path))
+    if arrays is not None:
+        _put_back(solver, state, arrays)  # which may find that something doesn't fit
+    for blob, array in copies:
+        copy_into(blob.data, array)
+    if arrays is None:
+        solver.begin_anew()
+    solver.went_back(state.iter, _policy_state(solver, state), extra.get("smoothed_loss"))
+    nets = (solver.net, *solver.test_nets)
+    for net, position, random in zip(
+        nets, extra.get("data", [None] * len(nets)), extra.get("random", [None] * len(nets)), strict=False
+    ):
+        if position is not None and isinstance(net, Seekable):
+            net.seek(position)
+        elif "data" in extra and net is solver.net:
+            text = "the net's data can't be sought: batches begin anew"
+            solver.say(events.Warned(solver.iter, f"{where}: {text}"))
+        if random is not None and isinstance(net, Seedable):
+            net.set_rng_state(random)
+    solver.say(events.Resumed(solver.iter, where, solver.type))
+
+
+def _carries(solver: Solver, extra: Mapping[str, Any], where: str) -> bool:
+    """Whether the optimizer's states go on: if they are of the same rule, or mean the same."""
+    theirs, mine = extra.get("solver_type"), solver.type
+    if theirs is None or extra.get("digest") == solver.update.definition.digest:
+        return True
+    # Caffe's SGD and the optimizer of that name are two rules: their states have different names.
+    same_states = extra.get("states") == list(solver.update.array_states)
+    if same_states and theirs == mine:
+        text, carried = f"{theirs} had other equations when it was written", True
+    elif same_states and any({theirs, mine} <= same for same in SAME_HISTORY):
+        text, carried = f"it is of {theirs}; its history means the same to {mine}, and is kept", True
+    else:
+        text = (
+            f"it is of {theirs if theirs != mine else f'another {theirs}'}: weights and the iteration are kept, "
+            f"and the states of {mine} begin anew (solvergen snapshot convert carries some over)"
+        )
+        carried = False
+    solver.say(events.Warned(solver.iter, f"{where}: {text}"))
+    return carried
+
+
+def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dict[str, Any]]:
+    """The history by state and parameter. Raises SolverFileError where it is another's."""
+    from solvergen.solver import files
+
+    states, blobs = solver.update.array_states, solver.net.learnable
+    with _warnings_said(solver):
+        found = files.arranged(
+            state,
+            [tuple(blob.data.shape) for blob in blobs],
+            states,
+            spec=solver.update.definition.name,
+            source=where,
+        )
+    live = solver.optimizer.state
+    return {
+        name: {
+            blob.name: np.ascontiguousarray(array, dtype=np.dtype(str(live[name][blob.name].dtype)))
+            for blob, array in zip(blobs, found[name], strict=True)
+        }
+        for name in states
+    }
+
+
+@contextmanager
+def _warnings_said(solver: Solver) -> Iterator[None]:
+    """What is warned of in the block, told as events."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        solver.say(events.Warned(solver.iter, str(warning.message)))
+
+
+def _put_back(solver: Solver, state: SolverStateData, arrays: Mapping[str, Mapping[str, Any]]) -> None:
+    """The optimizer's states. Caffe's files have arrays alone; the rest begins anew, and updates are counted
+    for the solver as a whole."""
+    extra = state.extra
+    names = [blob.name for blob in solver.net.learnable]
+    counts: Mapping[str, int] = dict.fromkeys(names, state.iter)
+    scalars: Mapping[str, Mapping[str, float]] = {}
+    shared: Mapping[str, float] = {}
+    same_rule = extra.get("digest") == solver.update.definition.digest
+    if same_rule and set(extra.get("counts", ())) == set(names):
+        counts, shared = extra["counts"], extra["shared"]
+        scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
+    set_state(solver.optimizer, arrays, counts, scalars, shared)
+
+
+def _policy_state(solver: Solver, state: SolverStateData) -> Mapping[str, Any]:
+    saved = state.extra.get("policy")
+    if saved is not None and saved["name"] == solver.policy.name:
+        return dict(saved["state"])
+    initial = dict(solver.policy.initial())
+    if "current_step" in initial:
+        initial["current_step"] = state.current_step
+    return initial
+
+
+def load_weights(solver: Solver, path: str | os.PathLike[str]) -> None:
+    """Copy the parameters of a model file into the net."""
+    from solvergen.solver import files
+
+    for blob, array in _matched(solver, files.read_model(path), os.fspath(path)):
+        copy_into(blob.data, array)
+
+
+def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, np.ndarray[Any, Any]]]:
+    """What of a model goes where, by the layers' names. Raises an error where shapes differ."""
+    from solvergen.solver import files
+
+    layers = {layer.name: layer for layer in solver.net.layers}
+    copies = []
+    for source in model.layers:
+        target = layers.pop(source.name, None)
+        if target is None:
+            if source.blobs:
+                text = f"{where}: ignoring layer {source.name!r}, which the net lacks"
+                solver.say(events.Warned(solver.iter, text))
+            continue
+        if len(source.blobs) != len(target.blobs):
+            raise TrainingError(
+                f"{where}: layer {source.name!r} has {len(source.blobs)} parameters, the net's "
+                f"{len(target.blobs)}"
+            )
+        for index, (array, blob) in enumerate(zip(source.blobs, target.blobs, strict=True)):
+            if array is None:  # another layer has it
+                continue
+            what = f"{where}: parameter {index} of layer {source.name!r}"
+            copies.append((blob, files.fitted(array, tuple(blob.data.shape), what)))
+    for name, layer in layers.items():
+        if layer.blobs:
+            solver.say(
+                events.Warned(solver.iter, f"{where}: there is no layer {name!r}, whose parameters stay")
+            )
+    return copies

@@ -1,0 +1,441 @@
+"""The Solver: trains a net as Caffe's solver does, event for event."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from solvergen.solver.net.parameters import check_names
+from solvergen.solver.net.protocol import Net, Seedable, Sharing
+from solvergen.solver.training import debugging, events, restoring
+from solvergen.solver.training.error import TrainingError
+from solvergen.solver.training.events import Action, Event, Listener
+from solvergen.solver.training.reading import check_parameters, read_parameters
+from solvergen.solver.training.smoothing import SmoothedLoss
+from solvergen.solver.training.testing import output_values, tested
+from solvergen.solver.training.update import Update
+
+if TYPE_CHECKING:
+    from solvergen.runtime.optimizer import Optimizer
+    from solvergen.solver.choice import Choice
+    from solvergen.solver.parameters.model import SolverParameters
+
+Callback = Callable[["Solver"], object]
+Listeners = Listener | Callable[[Event], None]
+
+
+class Solver:
+    """Trains a net by what solver parameters say.
+
+    An iteration does these things, in this order: gradients are cleared; nets are tested if it is time;
+    ``on_start`` callbacks; ``iter_size`` passes; display; ``on_gradients_ready`` callbacks; the update, after
+    which ``iter`` is one more; the action function is asked; a snapshot if it is time or asked for; a stop
+    if asked for.
+
+    Args:
+        params: SolverParameters, or the path of a solver file (prototxt or YAML).
+        net: what is trained (see ``solvergen.solver.net.protocol``).
+        test_nets: one for each ``test_iter``. They use the parameters of ``net``.
+        backend: numpy, cpu, ptx, cuda or auto; None: as ``solver_mode`` says.
+        log: a listener, or several: each gets every event (``solvergen.solver.training.events``).
+        keep_update: after each update the gradients' arrays hold what was subtracted from the parameters, as
+            in Caffe. Costs a write for each element; None: with ``snapshot_diff`` alone.
+
+    Raises:
+        SolvergenError: what is wrong with the parameters, the net or the backend.
+    """
+
+    def __init__(
+        self,
+        params: SolverParameters | str | os.PathLike[str],
+        net: Net,
+        test_nets: Sequence[Net] = (),
+        *,
+        backend: str | None = None,
+        log: Listeners | Iterable[Listeners] | None = None,
+        keep_update: bool | None = None,
+    ) -> None:
+        from solvergen.solver.choice import chosen
+        from solvergen.solver.policies import policy_of
+
+        self._param = read_parameters(params)
+        self._net = net
+        self._test_nets = tuple(test_nets)
+        self._listeners: list[Listeners] = _listeners(log)
+        self._check_parts()
+        self._iter = 0
+        self.policy = policy_of(self._param)
+        self.policy_state: Mapping[str, Any] = self.policy.initial()
+        if self._param.random_seed >= 0:
+            for one in (self._net, *self._test_nets):
+                if isinstance(one, Seedable):
+                    one.seed(self._param.random_seed)
+        self._choice: Choice = chosen(self._param)
+        self._backend = self._choice.backend if backend is None else backend
+        self._keeps_update = self._param.snapshot_diff if keep_update is None else keep_update
+        self.begin_anew()
+        first = self._net.learnable[0].data
+        self.smoothing = SmoothedLoss(
+            self._param.average_loss, "float64" if first.dtype == "float64" else "float32"
+        )
+        self._keep_window = False
+        self._rate_used = 0.0
+        # What policies know the loss by: that of the tests where there are some.
+        self._loss_name = "train_loss" if self._test_nets else "loss"
+        self._noticed: str | None = None
+        self._hooks: dict[str, list[Callback]] = {name: [] for name in _HOOKS}
+        self._action_function: Callable[[], Action] | None = None
+        self._stop_asked = False
+        self._exit = False
+        for text in (*self._param.warnings, *self._choice.warnings):
+            self.say(events.Warned(self._iter, text))
+        for files in self._param.weights:
+            for path in files.split(","):
+                self.load_weights(path.strip())
+        if self._param.snapshot > 0:
+            restoring.probe(self)
+
+    # What it is made of.
+
+    @property
+    def param(self) -> SolverParameters:
+        """What it was told."""
+        return self._param
+
+    @property
+    def net(self) -> Net:
+        """The net that is trained."""
+        return self._net
+
+    @property
+    def test_nets(self) -> tuple[Net, ...]:
+        """The nets that are tested."""
+        return self._test_nets
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The generated optimizer that makes the updates."""
+        return self.update.optimizer
+
+    @property
+    def type(self) -> str:
+        """Caffe's name of the solver, or the name of the optimizer."""
+        return self._param.optimizer or self._param.type
+
+    @property
+    def iter(self) -> int:
+        """How many updates were made."""
+        return self._iter
+
+    @property
+    def lr(self) -> float:
+        """The rate that the next update will use. Reading it changes nothing (Caffe's multistep advances)."""
+        return float(self.policy.rate(self._iter, self.policy_state)[0])
+
+    @property
+    def history(self) -> tuple[Any, ...]:
+        """The optimizer's states, live, in the order of Caffe's files: one state of every parameter, then the
+        next."""
+        return self.update.history
+
+    @property
+    def smoothed_loss(self) -> float:
+        """The mean of the last ``average_loss`` losses since ``step`` began."""
+        return self.smoothing.value
+
+    # Who takes part.
+
+    def on_start(self, callback: Callback) -> Callback:
+        """Call this with the Solver in each iteration, after tests and before the passes."""
+        return self._hook("start", callback)
+
+    def on_gradients_ready(self, callback: Callback) -> Callback:
+        """Call this with the Solver when gradients are summed, before clipping; it may change them."""
+        return self._hook("gradients_ready", callback)
+
+    def on_update(self, callback: Callback) -> Callback:
+        """Call this with the Solver after each update; ``iter`` counts it."""
+        return self._hook("update", callback)
+
+    def on_display(self, callback: Callback) -> Callback:
+        """Call this with the Solver when an iteration is displayed."""
+        return self._hook("display", callback)
+
+    def on_test(self, callback: Callback) -> Callback:
+        """Call this with the Solver after each test of all nets."""
+        return self._hook("test", callback)
+
+    def on_snapshot(self, callback: Callback) -> Callback:
+        """Call this with the Solver when a snapshot was written."""
+        return self._hook("snapshot", callback)
+
+    def add_listener(self, listener: Listeners) -> None:
+        """Tell this one about every event from now on."""
+        self._listeners.append(listener)
+
+    def set_action_function(self, function: Callable[[], Action] | None) -> None:
+        """Ask this after each iteration, and before each batch of a test, what to do."""
+        self._action_function = function
+
+    def stop(self) -> None:
+        """Stop after the iteration that is under way. May be called from callbacks and signal handlers."""
+        self._stop_asked = True
+
+    # Training.
+
+    def step(self, iterations: int) -> None:
+        """Train so many iterations, unless asked to stop. The smoothed loss begins anew."""
+        self._exit = False
+        self._step(iterations)
+
+    def solve(self, resume: str | os.PathLike[str] | None = None) -> None:
+        """Train up to ``max_iter``, from a snapshot if one is given.
+
+        Afterwards a snapshot is written (``snapshot_after_train``), and if it is time the loss is displayed
+        and nets are tested. A request to stop ends it with the snapshot.
+        """
+        self._exit = False
+        self.say(
+            events.Started(
+                self._iter,
+                self._net.name,
+                self.type,
+                self.policy.name,
+                self.optimizer.backend,
+                self._param.max_iter,
+            )
+        )
+        if resume is not None:
+            self.restore(resume)
+        self._step(self._param.max_iter - self._iter)
+        every = self._param.snapshot
+        if self._param.snapshot_after_train and (not every or self._iter % every != 0):
+            self.snapshot()
+        if self._exit:
+            self.say(events.EarlyStop(self._iter))
+            return
+        if self._displays():
+            outputs = tuple(self._net.forward())
+            loss = sum(value.loss for value in output_values(outputs))
+            self.smoothing.add(loss, self._iter)
+            self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, final=True))
+        if self._is_time(self._param.test_interval):
+            self.test_all()
+        self.say(events.Finished(self._iter))
+
+    def apply_update(self) -> None:
+        """Update the parameters by the gradients that are there; ``iter`` is one more then."""
+        rate, state = self.policy.rate(self._iter, self.policy_state)
+        rate = float(rate)
+        if self._listeners:
+            self.say(events.RateUsed(self._iter, rate, self._displays()))
+        notice = self.policy.notice(self._iter)
+        if notice is not None and notice != self._noticed:
+            self._noticed = notice
+            self.say(events.Warned(self._iter, notice))
+        self.update.apply(rate)
+        self.policy_state, self._rate_used = state, rate
+        if self._param.clip_gradients >= 0 and self._listeners:
+            self._report_clipping(self._param.clip_gradients)
+        self._iter += 1
+
+    def _step(self, iterations: int) -> None:
+        end = self._iter + iterations
+        if self._keep_window:  # a snapshot had it
+            self._keep_window = False
+        else:
+            self.smoothing.begin(self._iter)
+        clock, displayed_at = time.perf_counter(), self._iter
+        param, net, iter_size = self._param, self._net, self._param.iter_size
+        while self._iter < end:
+            net.clear_diffs()
+            if self._is_time(param.test_interval) and (self._iter > 0 or param.test_initialization):
+                self.test_all()
+                if self._exit:
+                    break
+            self._call("start")
+            displays = self._displays()
+            loss = net.forward_backward()
+            for _ in range(iter_size - 1):
+                loss += net.forward_backward()
+            loss /= iter_size
+            self.smoothing.add(loss, self._iter)
+            if displays:
+                now = time.perf_counter()
+                self._display(loss, now - clock, self._iter - displayed_at)
+                clock, displayed_at = now, self._iter
+            self._call("gradients_ready")
+            self.apply_update()
+            self._observe({self._loss_name: loss})
+            self._call("update")
+            if self._listeners:
+                # The rate is that of the update that was made.
+                self.say(events.Updated(self._iter, loss, self.smoothing.value, self._rate_used))
+            action = self._requested()
+            if self._is_time(param.snapshot) or action is Action.SNAPSHOT:
+                self.snapshot()
+            if action is Action.STOP:
+                self._exit = True
+                break
+
+    def _display(self, loss: float, seconds: float, iterations: int) -> None:
+        if self._param.debug_info:
+            for event in debugging.describe(self._iter, self._net):
+                self.say(event)
+        self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, seconds, iterations))
+        if self._listeners:
+            self.say(events.Outputs(self._iter, output_values(tuple(self._net.outputs()))))
+        self._call("display")
+
+    def _report_clipping(self, threshold: float) -> None:
+        norm = self.update.clip_norm()
+        if norm > threshold:
+            self.say(events.Clipped(self._iter, norm, threshold, threshold / norm))
+
+    # Testing.
+
+    def test_all(self) -> None:
+        """Test every net, unless asked to stop."""
+        for number in range(len(self._test_nets)):
+            if self._exit:
+                break
+            self.test(number)
+        if self._test_nets and not self._exit:
+            self._call("test")
+
+    def test(self, net: int = 0) -> tuple[events.OutputValue, ...] | None:
+        """Test one net: the means of its outputs over its ``test_iter`` batches; None if asked to stop."""
+        if not 0 <= net < len(self._test_nets):
+            raise TrainingError(
+                f"there is no test net {net}: this Solver has {len(self._test_nets)}, counted from 0"
+            )
+        self.say(events.TestStarted(self._iter, net))
+        one = self._test_nets[net]
+        found = tested(one, self._param.test_iter[net], self._interrupted)
+        if found is None:
+            self.say(events.TestInterrupted(self._iter, net))
+            return None
+        values, loss = found
+        shown = loss if self._param.test_compute_loss else None
+        self.say(events.TestOutputs(self._iter, net, values, shown))
+        suffix = f"#{net}" if net else ""
+        metrics = {f"loss{suffix}": loss}
+        for value in values:
+            metrics.setdefault(f"{value.name}{suffix}", value.value)
+        self._observe(metrics)
+        return values
+
+    def _interrupted(self) -> bool:
+        """Does what the action function asks for until it asks for nothing; whether to stop."""
+        action = self._requested()
+        while action is not Action.NONE:
+            if action is Action.SNAPSHOT:
+                self.snapshot()
+            else:
+                self._exit = True
+            action = self._requested()
+        return self._exit
+
+    # Snapshots.
+
+    def snapshot(self) -> tuple[str, str]:
+        """Write the model and the state; returns their paths. The names end in the number of updates."""
+        paths = restoring.write(self)
+        self._call("snapshot")
+        return paths
+
+    def restore(self, path: str | os.PathLike[str], *, history: bool = True) -> None:
+        """Go on from a state that was written, of any format: ``iter``, the model that it names, and the
+        optimizer's states (not with ``history=False``). Everything is checked before anything changes."""
+        restoring.restore(self, path, history=history)
+
+    def load_weights(self, path: str | os.PathLike[str]) -> None:
+        """Take parameters from a model file, layer by layer of the same name. Training begins at 0."""
+        restoring.load_weights(self, path)
+
+    def begin_anew(self) -> None:
+        """Make the optimizer anew: its states and counts begin from the parameters as they are."""
+        self.update = Update(
+            self._param,
+            self._choice,
+            self._net.learnable,
+            backend=self._backend,
+            keep_update=self._keeps_update,
+        )
+
+    def went_back(
+        self, iteration: int, policy_state: Mapping[str, Any], smoothed: Mapping[str, Any] | None
+    ) -> None:
+        """For ``restore``: from here training goes on."""
+        self._iter = iteration
+        self.policy_state = policy_state
+        self._keep_window = smoothed is not None and self.smoothing.restore(smoothed)
+
+    # The small parts.
+
+    def _check_parts(self) -> None:
+        params, nets = self._param, self._test_nets
+        check_parameters(params)
+        for one in (self._net, *nets):
+            missing = [name for name in _OF_NETS if not hasattr(one, name)]
+            if missing:
+                raise TrainingError(
+                    f"a {type(one).__name__} is no net: it lacks {', '.join(missing)} "
+                    "(solvergen.adapters.torch_net.TorchNet makes one of a torch module)"
+                )
+        check_names(self._net.learnable)
+        if len(params.test_iter) != len(nets):
+            raise TrainingError(
+                f"{len(nets)} test nets were given, but test_iter has {len(params.test_iter)} entries: each "
+                "test net needs one, the number of its batches"
+            )
+        if nets and params.test_interval <= 0:
+            raise TrainingError("there are test nets, but test_interval isn't above 0")
+        for one in nets:
+            if isinstance(one, Sharing):
+                one.share_with(self._net)
+
+    def _hook(self, name: str, callback: Callback) -> Callback:
+        self._hooks[name].append(callback)
+        return callback
+
+    def _call(self, name: str) -> None:
+        for callback in self._hooks[name]:
+            callback(self)
+
+    def say(self, event: Event) -> None:
+        """Tell all listeners."""
+        if self._listeners:
+            events.announce(self._listeners, event)
+
+    def _observe(self, metrics: Mapping[str, float]) -> None:
+        self.policy_state = self.policy.observed(self._iter, metrics, self.policy_state)
+
+    def _displays(self) -> bool:
+        return self._is_time(self._param.display)
+
+    def _is_time(self, every: int) -> bool:
+        return every > 0 and self._iter % every == 0
+
+    def _requested(self) -> Action:
+        if self._stop_asked:
+            self._stop_asked = False
+            return Action.STOP
+        return Action.NONE if self._action_function is None else self._action_function()
+
+    def __repr__(self) -> str:
+        return f"Solver(type={self.type!r}, net={self._net.name!r}, iter={self._iter})"
+
+
+_OF_NETS = ("name", "learnable", "layers", "clear_diffs", "forward", "forward_backward", "outputs")
+_HOOKS = ("start", "gradients_ready", "update", "display", "test", "snapshot")
+
+
+def _listeners(log: Any) -> list[Listeners]:
+    if log is None:
+        return []
+    if hasattr(log, "handle") or callable(log):
+        return [log]
+    return list(log)

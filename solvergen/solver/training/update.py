@@ -1,0 +1,117 @@
+"""The update of a Solver: one fused step of a generated optimizer over the net's parameters.
+
+Clipping, normalising by ``iter_size``, decay and the rule itself are in it, in Caffe's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from solvergen.runtime.optimizer import Optimizer
+from solvergen.runtime.wrappers import PREFIX, Wrappers
+from solvergen.solver.net.error import NetError
+from solvergen.solver.net.protocol import Blob
+
+if TYPE_CHECKING:
+    from solvergen.solver.choice import Choice
+    from solvergen.solver.parameters.model import SolverParameters
+
+
+class Update:
+    """The optimizer over a net's parameters, and what the Solver asks of it."""
+
+    def __init__(
+        self,
+        params: SolverParameters,
+        choice: Choice,
+        learnable: Sequence[Blob],
+        *,
+        backend: Any,
+        keep_update: bool,
+    ) -> None:
+        self._blobs = tuple(learnable)
+        if not self._blobs:
+            raise NetError("the net has no parameters to learn: its learnable is empty")
+        cls = choice.optimizer_class
+        self.definition = cls.definition
+        """Of the rule itself, without what surrounds it."""
+        wrappers = choice.wrappers
+        if keep_update:
+            wrappers = replace(wrappers or Wrappers(order="caffe"), write_update=True)
+        self.optimizer: Optimizer = choice.make(
+            _groups(self._blobs, cls.definition.hyperparameter_names, params),
+            backend=backend,
+            wrappers=wrappers,
+        )
+        self._has_rate = "lr" in cls.definition.hyperparameter_names
+        self._rate: float | None = None
+        self._gradients = {blob.name: blob.diff for blob in self._blobs}
+        names = [name for name in self.optimizer.state if not name.startswith(PREFIX)]
+        arrays = set(self.optimizer.definition.array_states)
+        self.array_states = tuple(name for name in names if name in arrays)
+        """The states that have the parameters' shapes, in the order of the rule."""
+        self.scalar_states = tuple(name for name in names if name not in arrays)
+        """Those that are a number for each parameter."""
+
+    def apply(self, rate: float) -> None:
+        """Update every parameter by the gradients that are there."""
+        if rate != self._rate and self._has_rate:
+            self.optimizer.set(lr=rate)
+            self._rate = rate
+        self.optimizer.step(self._gradients)
+
+    @property
+    def history(self) -> tuple[Any, ...]:
+        """The states of all parameters, live: one state of each, then the next state of each, as in Caffe's
+        files. States that are one number each aren't among them."""
+        found = []
+        for state in self.array_states:
+            found += [self.optimizer.state[state][blob.name] for blob in self._blobs]
+        return tuple(found)
+
+    def clip_norm(self) -> float:
+        """The norm of all gradients that the last step held against ``clip_gradients``."""
+        norm: float = self.optimizer.clip_norm
+        return norm
+
+
+def _groups(
+    blobs: Sequence[Blob], hyperparameters: Sequence[str], params: SolverParameters
+) -> list[dict[str, Any]]:
+    """A group for each pair of multipliers."""
+    found: dict[tuple[float, float], dict[str, Any]] = {}
+    for blob in blobs:
+        found.setdefault((blob.lr_mult, blob.decay_mult), {})[blob.name] = blob.data
+    groups = []
+    for (lr_mult, decay_mult), arrays in found.items():
+        group: dict[str, Any] = {"params": arrays}
+        if lr_mult != 1:
+            group["lr_mult"] = lr_mult
+        # Nothing to multiply: Caffe doesn't look at decay_mult without weight_decay either.
+        if decay_mult != 1 and (params.weight_decay or "weight_decay" in hyperparameters):
+            group["decay_mult"] = decay_mult
+        groups.append(group)
+    return groups
+
+
+def set_state(
+    optimizer: Optimizer,
+    arrays: Mapping[str, Mapping[str, Any]],
+    counts: Mapping[str, int],
+    scalars: Mapping[str, Mapping[str, float]],
+    shared: Mapping[str, float],
+) -> None:
+    """Put states back: arrays and scalars by state and parameter, counts by parameter.
+
+    Raises OptimizerError or SnapshotMismatch, with nothing changed, for what doesn't fit.
+    """
+    state = optimizer.state_dict()
+    for name, tensor in state["tensors"].items():
+        tensor["t"] = counts[name]
+        tensor["arrays"] = {**tensor["arrays"], **{s: arrays[s][name] for s in arrays}}
+        tensor["scalars"] = {**tensor["scalars"], **{s: scalars[s][name] for s in scalars}}
+    if "shared" in state:
+        state["shared"] = {**state["shared"], **shared}
+    optimizer.load_state_dict(state)

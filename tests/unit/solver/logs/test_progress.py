@@ -1,0 +1,23 @@
+"""The bar on a terminal, and lines above it."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from solvergen.solver.logs.progress import shown
+from solvergen.solver.training import events
+
+
+def test_lines_stand_above_the_bar_and_nothing_is_read_into_them() -> None:
+    written = io.StringIO()
+    with shown(Console(file=written, force_terminal=True, width=100)) as (bar, above):
+        bar.handle(events.Started(0, net="n", solver_type="SGD", policy="fixed", backend="cpu", max_iter=8))
+        bar.handle(events.Updated(3, loss=1.0, smoothed=0.5, lr=0.25))
+        above("I0321 [red] Iteration 3")
+        bar.handle(events.Finished(8))
+        (task,) = bar.bar.tasks
+        assert (task.completed, task.total) == (3, 8)
+        assert (task.fields["loss"], task.fields["rate"]) == ("loss 0.5", "lr 0.25")
+    assert "I0321 [red] Iteration 3\n" in written.getvalue()

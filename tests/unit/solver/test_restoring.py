@@ -1,0 +1,256 @@
+"""What a Solver takes back from its files, and what it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvergen.errors import SolvergenError
+from solvergen.solver import SolverParameters
+from solvergen.solver.net.dense import DenseNet, InnerProduct
+from solvergen.solver.training.events import Collected, Resumed, Warned
+from solvergen.solver.training.solver import Solver
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((8, 5)), RNG.standard_normal((8, 2))
+
+
+def make(tmp_path, kind="SGD", *, layers=(4, 2), log=None, **more):
+    names = ("one", "two", "three")
+    parts = [InnerProduct(name, width, "tanh") for name, width in zip(names, layers, strict=False)]
+    net = DenseNet(X, Y if layers[-1] == 2 else X[:, : layers[-1]], parts, batch_size=4)
+    settings = {
+        "base_lr": 0.1,
+        "lr_policy": "fixed",
+        "solver_mode": "CPU",
+        "snapshot_prefix": str(tmp_path / "s"),
+        "momentum": 0.0 if kind in ("AdaGrad", "RMSProp") else 0.9,
+        **more,
+    }
+    if kind is not None:
+        settings["type"] = kind
+    return Solver(SolverParameters(**settings), net, backend="numpy", log=log)
+
+
+def weights(solver):
+    return [blob.data.copy() for blob in solver.net.learnable]
+
+
+def warnings(log):
+    return [e.text for e in log.events if isinstance(e, Warned)]
+
+
+def test_the_names_are_caffes(tmp_path):
+    one = make(tmp_path)
+    assert one.snapshot() == (f"{tmp_path}/s_iter_0.caffemodel", f"{tmp_path}/s_iter_0.solverstate")
+
+
+def test_without_a_prefix_there_is_no_snapshot(tmp_path):
+    one = make(tmp_path, snapshot_prefix=None)
+    with pytest.raises(SolvergenError, match="snapshot_prefix"):
+        one.snapshot()
+
+
+def test_writability_is_tried_at_the_start(tmp_path):
+    with pytest.raises(SolvergenError, match="snapshot_prefix"):
+        make(tmp_path, snapshot=10, snapshot_prefix=str(tmp_path / "no" / "s"))
+
+
+def test_weights_alone(tmp_path):
+    first = make(tmp_path)
+    first.step(3)
+    model, _ = first.snapshot()
+    second = make(tmp_path, "Adam")
+    second.load_weights(model)
+    assert second.iter == 0
+    for a, b in zip(weights(first), weights(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_weights_that_the_parameters_name(tmp_path):
+    first = make(tmp_path)
+    first.step(3)
+    model, _ = first.snapshot()
+    second = make(tmp_path, "Adam", weights=[model])
+    for a, b in zip(weights(first), weights(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_weights_go_by_the_layers_names(tmp_path):
+    model, _ = make(tmp_path, layers=(4, 2)).snapshot()
+    log = Collected()
+    other = make(tmp_path, layers=(4,), log=log)
+    before = weights(other)
+    other.load_weights(model)
+    assert (other.net.learnable[0].data == before[0]).all()  # the same seed
+    assert any("ignoring layer 'two'" in text for text in warnings(log))
+    log = Collected()
+    other = make(tmp_path, layers=(4, 2, 2), log=log)
+    other.load_weights(model)
+    assert any("no layer 'three'" in text for text in warnings(log))
+
+
+def test_another_shape_changes_nothing(tmp_path):
+    first = make(tmp_path, layers=(4, 2))
+    first.step(2)
+    model, state = first.snapshot()
+    other = make(tmp_path, layers=(4, 3))
+    before = weights(other)
+    for attempt in (lambda: other.load_weights(model), lambda: other.restore(state)):
+        with pytest.raises(SolvergenError, match="shape"):
+            attempt()
+        assert other.iter == 0
+        for a, b in zip(before, weights(other), strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert not any(h.any() for h in other.history)
+
+
+def test_a_history_of_another_length(tmp_path):
+    first = make(tmp_path, "Adam")
+    first.step(2)
+    _, state = first.snapshot()
+    other = make(tmp_path, "SGD")
+    with pytest.raises(SolvergenError, match="incorrect length of history"):
+        other.restore(state)
+    assert other.iter == 0
+    other.restore(state, history=False)
+    assert other.iter == 2
+    assert not any(h.any() for h in other.history)
+    for a, b in zip(weights(first), weights(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+    other.step(1)
+
+
+def test_a_model_is_no_state(tmp_path):
+    model, _ = make(tmp_path).snapshot()
+    with pytest.raises(SolvergenError):
+        make(tmp_path).restore(model)
+
+
+def test_another_type_begins_anew_and_says_so(tmp_path):
+    first = make(tmp_path, "RMSProp", snapshot_format="SAFETENSORS")
+    first.step(2)
+    _, state = first.snapshot()
+    log = Collected()
+    other = make(tmp_path, "SGD", log=log)
+    other.step(1)
+    other.restore(state)
+    assert any("of RMSProp" in text and "begin anew" in text for text in warnings(log))
+    assert (other.iter, other.optimizer.t) == (2, 0)
+    assert not any(h.any() for h in other.history)
+    other.step(1)
+
+
+def test_caffes_sgd_and_the_optimizer_sgd_are_two(tmp_path):
+    first = make(tmp_path, "SGD", snapshot_format="SAFETENSORS")
+    first.step(2)
+    _, state = first.snapshot()
+    log = Collected()
+    other = make(tmp_path, None, optimizer="SGD", hyperparameters={"momentum": 0.9}, momentum=None, log=log)
+    other.restore(state)
+    assert any("of another SGD" in text and "begin anew" in text for text in warnings(log))
+    assert not any(h.any() for h in other.history)
+    other.step(1)
+
+
+def test_sgd_goes_on_as_nesterov(tmp_path):
+    first = make(tmp_path, "SGD", snapshot_format="SAFETENSORS")
+    first.step(2)
+    _, state = first.snapshot()
+    log = Collected()
+    other = make(tmp_path, "Nesterov", log=log)
+    other.restore(state)
+    assert any("means the same" in text for text in warnings(log))
+    for a, b in zip(first.history, other.history, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert any(isinstance(e, Resumed) and e.path == state for e in log.events)
+
+
+@pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5", "SAFETENSORS"])
+def test_multistep_goes_on_where_it_was(tmp_path, form):
+    more = {"lr_policy": "multistep", "gamma": 0.5, "stepvalue": (1, 1, 4), "snapshot_format": form}
+    whole, first = make(tmp_path, **more), make(tmp_path, **more)
+    first.step(3)
+    resumed = make(tmp_path, **more)
+    resumed.restore(first.snapshot()[1])
+    whole.step(3)
+    assert resumed.lr == whole.lr
+    whole.step(3)
+    resumed.step(3)
+    assert resumed.lr == whole.lr
+
+
+def test_a_plateau_goes_on_where_it_was(tmp_path):
+    more = {
+        "lr_policy": "plateau",
+        "policy": {"patience": 1, "threshold": 0.9},
+        "snapshot_format": "SAFETENSORS",
+        "base_lr": 0.5,
+    }
+    whole, first = make(tmp_path, **more), make(tmp_path, **more)
+    first.step(5)
+    resumed = make(tmp_path, **more)
+    resumed.restore(first.snapshot()[1])
+    whole.step(12)
+    resumed.step(7)
+    assert whole.lr < 0.5  # it did see plateaus
+    assert resumed.lr == whole.lr
+    for a, b in zip(weights(whole), weights(resumed), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("optimizer", ["AdamW", "Prodigy", "NAdam", "DAdaptAdamW"])
+def test_any_generated_optimizer_goes_on_from_our_own_files(tmp_path, optimizer):
+    """Scalar and shared states too, which Caffe's files have no place for."""
+    more = {"optimizer": optimizer, "snapshot_format": "SAFETENSORS", "momentum": None, "weight_decay": 0.01}
+    whole, first = make(tmp_path, None, **more), make(tmp_path, None, **more)
+    whole.step(8)
+    first.step(5)
+    resumed = make(tmp_path, None, **more)
+    resumed.restore(first.snapshot()[1])
+    resumed.step(3)
+    assert resumed.type == optimizer
+    for a, b in zip(weights(whole), weights(resumed), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_last_snapshots_are_kept(tmp_path):
+    one = make(tmp_path, snapshot=1, keep_snapshots=2, max_iter=4)
+    one.solve()
+    assert sorted(p.name for p in tmp_path.iterdir() if p.suffix == ".solverstate") == [
+        "s_iter_3.solverstate",
+        "s_iter_4.solverstate",
+    ]
+
+
+def test_differences_in_model_files(tmp_path):
+    from solvergen.solver import files
+
+    one = make(tmp_path, snapshot_diff=True)
+    before = weights(one)
+    one.step(1)
+    model = files.read_model(one.snapshot()[0])
+    assert [layer.name for layer in model.layers] == ["one", "two"]
+    np.testing.assert_array_equal(model.layers[0].blobs[0], before[0] - model.layers[0].diffs[0])
+    assert model.layers[0].diffs[0].any()
+
+
+def test_data_that_cannot_be_sought_are_told_of(tmp_path):
+    torch = pytest.importorskip("torch", reason="torch isn't installed: pip install torch")
+    from solvergen.adapters.torch_net import TorchNet
+
+    def made(log=None):
+        net = TorchNet(
+            torch.nn.Linear(2, 1), torch.nn.functional.mse_loss, [(torch.ones(3, 2), torch.ones(3, 1))]
+        )
+        params = SolverParameters(
+            base_lr=0.1, lr_policy="fixed", solver_mode="CPU", snapshot_prefix=str(tmp_path / "s"),
+            snapshot_format="SAFETENSORS",
+        )  # fmt: skip
+        return Solver(params, net, backend="numpy", log=log)
+
+    first = made()
+    first.step(1)
+    log = Collected()
+    made(log).restore(first.snapshot()[1])
+    assert any("can't be sought" in text for text in warnings(log))
