@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -250,6 +251,7 @@ def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, n
     from solvergen.solver import files
 
     layers = {layer.name: layer for layer in solver.net.layers}
+    uses = Counter(id(blob.data) for layer in solver.net.layers for blob in layer.blobs)
     copies = []
     for source in model.layers:
         target = layers.pop(source.name, None)
@@ -258,15 +260,19 @@ def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, n
                 text = f"{where}: ignoring layer {source.name!r}, which the net lacks"
                 solver.say(events.Warned(solver.iter, text))
             continue
-        if len(source.blobs) != len(target.blobs):
+        missing = len(target.blobs) - len(source.blobs) if source.partial else 0
+        found = source.blobs + (None,) * missing
+        if len(found) != len(target.blobs):
             raise TrainingError(
                 f"{where}: layer {source.name!r} has {len(source.blobs)} parameters, the net's "
                 f"{len(target.blobs)}"
             )
-        for index, (array, blob) in enumerate(zip(source.blobs, target.blobs, strict=True)):
-            if array is None:  # another layer has it
-                continue
+        for index, (array, blob) in enumerate(zip(found, target.blobs, strict=True)):
             what = f"{where}: parameter {index} of layer {source.name!r}"
+            if array is None:  # in HDF5 its owner alone has it
+                if uses[id(blob.data)] == 1:
+                    raise TrainingError(f"{what} is missing")
+                continue
             copies.append((blob, files.fitted(array, tuple(blob.data.shape), what)))
     for name, layer in layers.items():
         if layer.blobs:

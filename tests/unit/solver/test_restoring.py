@@ -7,7 +7,7 @@ import pytest
 
 from solvergen.errors import SolvergenError
 from solvergen.solver import SolverParameters
-from solvergen.solver.net.dense import DenseNet, InnerProduct
+from solvergen.solver.net.dense import DenseNet, InnerProduct, Param, Sliced
 from solvergen.solver.training.events import Collected, Resumed, Warned
 from solvergen.solver.training.solver import Solver
 
@@ -254,3 +254,41 @@ def test_data_that_cannot_be_sought_are_told_of(tmp_path):
     log = Collected()
     made(log).restore(first.snapshot()[1])
     assert any("can't be sought" in text for text in warnings(log))
+
+
+SHARED = Param("w"), Param("b")
+
+
+def sharing(tmp_path, *, bias=SHARED[1], **more):
+    parts = (InnerProduct("a", 2, None, *SHARED), InnerProduct("c", 2, None, SHARED[0], bias))
+    net = DenseNet(X, Y, [Sliced("both", parts)], batch_size=4)
+    settings = {
+        "base_lr": 0.1,
+        "lr_policy": "fixed",
+        "momentum": 0.9,
+        "snapshot_prefix": str(tmp_path / "s"),
+        **more,
+    }
+    return Solver(SolverParameters(solver_mode="CPU", **settings), net, backend="numpy")
+
+
+@pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5", "SAFETENSORS"])
+def test_layers_that_share_all_they_have(tmp_path, form):
+    """In HDF5 the second one's group is empty."""
+    whole, first = (sharing(tmp_path, snapshot_format=form) for _ in range(2))
+    first.step(3)
+    resumed = sharing(tmp_path)
+    resumed.restore(first.snapshot()[1])
+    whole.step(6)
+    if form != "SAFETENSORS":  # Caffe's files don't say where in the data they were
+        resumed.net.seek(first.net.position())
+    resumed.step(3)
+    for a, b in zip(weights(whole), weights(resumed), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_parameter_that_hdf5_lacks_and_nobody_shares(tmp_path):
+    model, _ = sharing(tmp_path, snapshot_format="HDF5").snapshot()
+    own = sharing(tmp_path, bias=Param("own"))
+    with pytest.raises(SolvergenError, match="parameter 1 of layer 'c' is missing"):
+        own.load_weights(model)
