@@ -150,39 +150,33 @@ def restore(solver: Solver, path: str | os.PathLike[str], *, history: bool) -> N
     ):
         if position is not None and isinstance(net, Seekable):
             net.seek(position)
+        elif "data" in extra and net is solver.net:
+            text = "the net's data can't be sought: batches begin anew"
+            solver.say(events.Warned(solver.iter, f"{where}: {text}"))
         if random is not None and isinstance(net, Seedable):
             net.set_rng_state(random)
     solver.say(events.Resumed(solver.iter, where, solver.type))
 
 
 def _carries(solver: Solver, extra: Mapping[str, Any], where: str) -> bool:
-    """Whether the optimizer's states go on: if they are of the same type, or mean the same."""
-    theirs = extra.get("solver_type")
-    if theirs is None or theirs == solver.type:
-        mine = solver.update.definition.digest
-        if theirs is not None and extra.get("digest") != mine:
-            solver.say(
-                events.Warned(
-                    solver.iter, f"{where}: {theirs} has other equations now than when this was written"
-                )
-            )
+    """Whether the optimizer's states go on: if they are of the same rule, or mean the same."""
+    theirs, mine = extra.get("solver_type"), solver.type
+    if theirs is None or extra.get("digest") == solver.update.definition.digest:
         return True
-    if any({theirs, solver.type} <= same for same in SAME_HISTORY):
-        solver.say(
-            events.Warned(
-                solver.iter,
-                f"{where} is of {theirs}; its history means the same to {solver.type}, and is kept",
-            )
+    # Caffe's SGD and the optimizer of that name are two rules: their states have different names.
+    same_states = extra.get("states") == list(solver.update.array_states)
+    if same_states and theirs == mine:
+        text, carried = f"{theirs} had other equations when it was written", True
+    elif same_states and any({theirs, mine} <= same for same in SAME_HISTORY):
+        text, carried = f"it is of {theirs}; its history means the same to {mine}, and is kept", True
+    else:
+        text = (
+            f"it is of {theirs if theirs != mine else f'another {theirs}'}: weights and the iteration are kept, "
+            f"and the states of {mine} begin anew (solvergen snapshot convert carries some over)"
         )
-        return True
-    solver.say(
-        events.Warned(
-            solver.iter,
-            f"{where} is of {theirs}: weights and the iteration are kept, and the states of {solver.type} "
-            "begin anew",
-        )
-    )
-    return False
+        carried = False
+    solver.say(events.Warned(solver.iter, f"{where}: {text}"))
+    return carried
 
 
 def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dict[str, Any]]:
@@ -226,7 +220,8 @@ def _put_back(solver: Solver, state: SolverStateData, arrays: Mapping[str, Mappi
     counts: Mapping[str, int] = dict.fromkeys(names, state.iter)
     scalars: Mapping[str, Mapping[str, float]] = {}
     shared: Mapping[str, float] = {}
-    if extra.get("solver_type") == solver.type and set(extra.get("counts", {})) == set(names):
+    same_rule = extra.get("digest") == solver.update.definition.digest
+    if same_rule and set(extra.get("counts", ())) == set(names):
         counts, shared = extra["counts"], extra["shared"]
         scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
     set_state(solver.optimizer, arrays, counts, scalars, shared)

@@ -141,6 +141,18 @@ def test_another_type_begins_anew_and_says_so(tmp_path):
     other.step(1)
 
 
+def test_caffes_sgd_and_the_optimizer_sgd_are_two(tmp_path):
+    first = make(tmp_path, "SGD", snapshot_format="SAFETENSORS")
+    first.step(2)
+    _, state = first.snapshot()
+    log = Collected()
+    other = make(tmp_path, None, optimizer="SGD", hyperparameters={"momentum": 0.9}, momentum=None, log=log)
+    other.restore(state)
+    assert any("of another SGD" in text and "begin anew" in text for text in warnings(log))
+    assert not any(h.any() for h in other.history)
+    other.step(1)
+
+
 def test_sgd_goes_on_as_nesterov(tmp_path):
     first = make(tmp_path, "SGD", snapshot_format="SAFETENSORS")
     first.step(2)
@@ -221,3 +233,24 @@ def test_differences_in_model_files(tmp_path):
     assert [layer.name for layer in model.layers] == ["one", "two"]
     np.testing.assert_array_equal(model.layers[0].blobs[0], before[0] - model.layers[0].diffs[0])
     assert model.layers[0].diffs[0].any()
+
+
+def test_data_that_cannot_be_sought_are_told_of(tmp_path):
+    torch = pytest.importorskip("torch", reason="torch isn't installed: pip install torch")
+    from solvergen.adapters.torch_net import TorchNet
+
+    def made(log=None):
+        net = TorchNet(
+            torch.nn.Linear(2, 1), torch.nn.functional.mse_loss, [(torch.ones(3, 2), torch.ones(3, 1))]
+        )
+        params = SolverParameters(
+            base_lr=0.1, lr_policy="fixed", solver_mode="CPU", snapshot_prefix=str(tmp_path / "s"),
+            snapshot_format="SAFETENSORS",
+        )  # fmt: skip
+        return Solver(params, net, backend="numpy", log=log)
+
+    first = made()
+    first.step(1)
+    log = Collected()
+    made(log).restore(first.snapshot()[1])
+    assert any("can't be sought" in text for text in warnings(log))
