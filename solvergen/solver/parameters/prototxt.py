@@ -23,6 +23,13 @@ from solvergen.solver.parameters.scan import Entry, Token, scan, without_comment
 
 _NETS = ("net_param", "train_net_param", "test_net_param")
 _SETTINGS = {"hyperparameter": "hyperparameters", "policy_setting": "policy"}
+_STRAY = {
+    "/": "comments begin with #",
+    "=": 'a value follows a colon, as in base_lr: 0.1, and a string has quotes, as in type: "SGD"',
+    **dict.fromkeys("\u201c\u201d\u2018\u2019", "quotes are straight ones, \" or '"),
+}
+"""What is often written, and what to write instead."""
+
 _PLACE = re.compile(r"^\d+:\d+ : ")
 _LINE_AND_REST = re.compile(r"^'.*': ", re.DOTALL)
 
@@ -227,7 +234,8 @@ class _Text:
         before = self._scan.entries[-1].name.text if self._scan.entries else ""
         if before == "device_id" and token.kind == "number":
             return [self._finding(token, "device_id takes one value", _one_value(before), before)]
-        return []
+        hint = _STRAY.get(token.text)
+        return [self._finding(token, f"{quoted(token.text)} fits nowhere", hint)] if hint else []
 
 
 def _written_names() -> list[str]:
