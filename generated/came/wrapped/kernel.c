@@ -684,13 +684,13 @@ static __attribute__((noinline)) void sg_run_2(
         const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
-        // g = where(maximize, -grad, grad)      specs/came.yaml:42
+        // g = where(maximize, -grad, grad)      specs/came.yaml:43
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_10;
 #else
         const sg_real g = grad_new_10;
 #endif
-        // square = g*g + eps1      specs/came.yaml:43
+        // square = g*g + eps1      specs/came.yaml:44
         const sg_real square = g * g + eps1;
 
         sg_row_terms_0[sg_i] = (double)square;
@@ -868,15 +868,15 @@ static __attribute__((noinline)) void sg_run_4(
         const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
-        // g = where(maximize, -grad, grad)      specs/came.yaml:42
+        // g = where(maximize, -grad, grad)      specs/came.yaml:43
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_10;
 #else
         const sg_real g = grad_new_10;
 #endif
-        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:47
+        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:48
         const sg_real scale = ndim_above_one != (sg_real)0.0 ? row_scale * one_over_sqrt_exp_avg_sq_col_new : one_over_sqrt_exp_avg_sq_row_new;
-        // update = g*scale      specs/came.yaml:48
+        // update = g*scale      specs/came.yaml:49
         const sg_real update = g * scale;
         const sg_real update_times_update = update * update;
 
@@ -1038,22 +1038,22 @@ static __attribute__((noinline)) void sg_run_5(
         const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
-        // g = where(maximize, -grad, grad)      specs/came.yaml:42
+        // g = where(maximize, -grad, grad)      specs/came.yaml:43
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_10;
 #else
         const sg_real g = grad_new_10;
 #endif
-        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:47
+        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:48
         const sg_real scale = ndim_above_one != (sg_real)0.0 ? row_scale * one_over_sqrt_exp_avg_sq_col_new : one_over_sqrt_exp_avg_sq_row_new;
-        // update = g*scale      specs/came.yaml:48
+        // update = g*scale      specs/came.yaml:49
         const sg_real update = g * scale;
-        // update = update/max(1, sqrt(mean(update*update))/clip_threshold)      specs/came.yaml:49
+        // update = update/max(1, sqrt(mean(update*update))/clip_threshold)      specs/came.yaml:50
         const sg_real update_next = update / scalar_2;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*update      specs/came.yaml:50
+        // exp_avg = beta1*exp_avg + (1 - beta1)*update      specs/came.yaml:51
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * update_next;
         const sg_real update_next_minus_exp_avg_new = update_next - exp_avg_new;
-        // difference = (update - exp_avg)**2 + eps2      specs/came.yaml:51
+        // difference = (update - exp_avg)**2 + eps2      specs/came.yaml:52
         const sg_real difference = update_next_minus_exp_avg_new * update_next_minus_exp_avg_new + eps2;
 
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
@@ -1192,9 +1192,9 @@ static __attribute__((noinline)) void sg_run_7(
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         const sg_real exp_avg_new = exp_avg;
-        // step = exp_avg*where(ndim(param) > 1, res_scale*(1/sqrt(exp_avg_res_col)), 1)      specs/came.yaml:55
+        // step = exp_avg*where(ndim(param) > 1, res_scale*(1/sqrt(exp_avg_res_col)), 1)      specs/came.yaml:56
         const sg_real step = exp_avg_new * (ndim_above_one != (sg_real)0.0 ? res_scale * one_over_sqrt_exp_avg_res_col_new : (sg_real)1.0);
-        // param = param - lr*weight_decay*param - lr*step      specs/came.yaml:56
+        // param = param - lr*weight_decay*param - lr*step      specs/came.yaml:57
         const sg_real param_new_2 = sg_round_param(param_new - lr_times_weight_decay * param_new - lr * step);
         // wrap_update = wrap_before - param
 #if SG_OPTION_wrap_write_update
@@ -1420,7 +1420,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line
             const double one_minus_beta2 = sg_wide[5];
             const double exp_avg_sq_row = sg_row_states[0];
         const double mean_square_rows = sg_row_totals[0] / (double)sg_geometry[2];
-        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:44
+        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:45
         const double exp_avg_sq_row_new = beta2 * exp_avg_sq_row + one_minus_beta2 * mean_square_rows;
         const double one_over_sqrt_exp_avg_sq_row_new = 1.0 / sg_sqrt64(exp_avg_sq_row_new);
             sg_row_values[0] = exp_avg_sq_row_new;
@@ -1462,7 +1462,7 @@ __attribute__((visibility("default"))) void sg_columns_stage_3(const struct sg_l
             const double one_minus_beta2 = sg_wide[5];
             const double exp_avg_sq_col = sg_column_states[0];
         const double mean_square_columns = sg_column_totals[0] / (double)sg_geometry[1];
-        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:45
+        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:46
         const double exp_avg_sq_col_new = beta2 * exp_avg_sq_col + one_minus_beta2 * mean_square_columns;
         const double one_over_sqrt_exp_avg_sq_col_new = 1.0 / sg_sqrt64(exp_avg_sq_col_new);
             sg_column_values[0] = one_over_sqrt_exp_avg_sq_col_new;
@@ -1533,7 +1533,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
             (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
             const double sum_exp_avg_sq_row_new_matrices = sg_matrix_values[0];
             const double exp_avg_sq_row_new = sg_row_values[0];
-        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:46
+        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:47
         const double row_scale = sg_sqrt64(sum_exp_avg_sq_row_new_matrices / (double)sg_geometry[1] / exp_avg_sq_row_new);
             sg_row_values[1] = row_scale;
         }
@@ -1574,7 +1574,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_6(const struct sg_line
             const double exp_avg_sq_row_new = sg_row_values[0];
             const double exp_avg_res_row = sg_row_states[1];
         const double mean_difference_rows = sg_row_totals[1] / (double)sg_geometry[2];
-        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:52
+        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:53
         const double exp_avg_res_row_new = beta3 * exp_avg_res_row + one_minus_beta3 * mean_difference_rows;
             sg_row_values[3] = exp_avg_res_row_new;
             sg_row_states[0] = exp_avg_sq_row_new;
@@ -1617,7 +1617,7 @@ __attribute__((visibility("default"))) void sg_columns_stage_6(const struct sg_l
             const double exp_avg_sq_col_new = sg_column_values[2];
             const double exp_avg_res_col = sg_column_states[1];
         const double mean_difference_columns = sg_column_totals[1] / (double)sg_geometry[1];
-        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:53
+        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:54
         const double exp_avg_res_col_new = beta3 * exp_avg_res_col + one_minus_beta3 * mean_difference_columns;
         const double one_over_sqrt_exp_avg_res_col_new = 1.0 / sg_sqrt64(exp_avg_res_col_new);
             sg_column_values[1] = one_over_sqrt_exp_avg_res_col_new;
@@ -1689,7 +1689,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_7(const struct sg_line
             (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
             const double sum_exp_avg_res_row_new_matrices = sg_matrix_values[1];
             const double exp_avg_res_row_new = sg_row_values[3];
-        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:54
+        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:55
         const double res_scale = sg_sqrt64(sum_exp_avg_res_row_new_matrices / (double)sg_geometry[1] / exp_avg_res_row_new);
             sg_row_values[4] = res_scale;
         }

@@ -103,7 +103,7 @@ def size_of(data: HostArray, diff: HostArray | None, what: str) -> int:
 
 def _stored(data: HostArray, what: str) -> tuple[np.dtype[np.generic], int, int]:
     """The type in which an array is stored, and the fields' numbers. Halves are widened, which is exact."""
-    if data.dtype == np.float64:
+    if data.dtype.name == "float64":
         return np.dtype("<f8"), _DOUBLE_DATA, _DOUBLE_DIFF
     if data.dtype.name in ("float32", "float16", "bfloat16"):
         return np.dtype("<f4"), _DATA, _DIFF

@@ -15,13 +15,15 @@ class LayerData:
 
     A layer that uses the weights of another one has the very same array, once more. Only a file in HDF5
     doesn't say whose they are: there such a blob is None when it is read. ``diffs`` are the gradients, or
-    after an update the update itself, where they were kept.
+    after an update the update itself, where they were kept. ``partial``: it was read from HDF5, so that blobs
+    of other layers may be missing at the end, too.
     """
 
     name: str
     type: str = ""
     blobs: tuple[HostArray | None, ...] = ()
     diffs: tuple[HostArray, ...] | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,7 +116,7 @@ def read_model(path: str) -> ModelData:
                 diffs = kept if found and len(kept) == len(found) >= len(blobs) else None
                 # A last blob that another layer owns is missing here and has a diff there.
                 blobs += (None,) * (len(found) - len(blobs))
-            layers.append(LayerData(name=name, blobs=blobs, diffs=diffs))
+            layers.append(LayerData(name=name, blobs=blobs, diffs=diffs, partial=True))
         return ModelData(layers=tuple(layers))
 
 
@@ -185,7 +185,7 @@ def _group(h5py: Any, parent: Any, name: str) -> Any:
 
 
 def _dataset(h5py: Any, group: Any, name: str, array: HostArray, what: str) -> None:
-    if array.dtype == np.float64:
+    if array.dtype.name == "float64":
         stored = "<f8"
     elif array.dtype.name in ("float32", "float16", "bfloat16"):
         stored = "<f4"

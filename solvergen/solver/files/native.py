@@ -74,9 +74,9 @@ def write_state(path: str, state: SolverStateData) -> None:
     """Fill the new, empty file at ``path``. Raises as ``write_model``."""
     arrays = _Arrays()
     content = {
-        "iter": int(state.iter),
+        "iter": _count(state.iter, "iter"),
         "learned_net": state.learned_net,
-        "current_step": int(state.current_step),
+        "current_step": _count(state.current_step, "current_step"),
         "history": [arrays.key(f"history/{i}", array) for i, array in enumerate(state.history)],
         "model": state.model_digest,
         "extra": plain.encode(dict(state.extra)),

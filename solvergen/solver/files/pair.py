@@ -108,7 +108,7 @@ def _state_writers() -> dict[Format, Callable[[str, SolverStateData], None]]:
 
 
 def _write(names: Pair, prefix: str, model: ModelData, state: SolverStateData, form: Format) -> None:
-    folder = os.path.dirname(names.state)
+    folder = os.path.dirname(names.state) or "."
     for path in (names.model, names.state):
         if os.path.exists(path) and not os.path.isfile(path):
             raise SolverFileError(f"{path} is there and isn't a regular file")
@@ -134,7 +134,7 @@ def _name(folder: str, prefix: str, names: Pair, new_model: Temporary, new_state
         return
     new_there = not os.path.lexists(names.model)
     os.replace(new_model.path, names.model)
-    sync_folder(folder or ".")
+    sync_folder(folder)
     try:
         os.replace(new_state.path, names.state)
     except BaseException:
@@ -142,7 +142,7 @@ def _name(folder: str, prefix: str, names: Pair, new_model: Temporary, new_state
             with contextlib.suppress(OSError):
                 os.unlink(names.model)
         raise
-    sync_folder(folder or ".")
+    sync_folder(folder)
 
 
 def _stream(path: str, pieces: binaryproto.Pieces) -> None:

@@ -74,19 +74,43 @@ def read_pair(path: StrPath) -> tuple[SolverStateData, ModelData | None]:
     Raises:
         SolverFileError: either can't be read, or the model isn't the one that was written with the state.
     """
-    state = read_state(path)
+    name = os.fsdecode(path)
+    for _ in range(_TRIES):
+        before = _identity(name)
+        state = read_state(name)
+        try:
+            model = _model_of(name, state)
+        except SolverFileError:
+            if _identity(name) == before:
+                raise
+            continue  # the pair was replaced, or removed, between its two files
+        if _identity(name) == before:
+            return state, model
+    raise SolverFileError(f"{name}: it is replaced again and again while it is being read")
+
+
+def _model_of(name: str, state: SolverStateData) -> ModelData | None:
     if state.learned_net is None:
-        return state, None
-    model_path = learned_net_path(path, state.learned_net)
+        return None
+    model_path = learned_net_path(name, state.learned_net)
     if state.model_digest is None or format_of(model_path) != "SAFETENSORS":
-        return state, read_model(model_path)
+        return read_model(model_path)
     model, digest = _read(model_path, {"SAFETENSORS": native.read_model_and_digest})
     if digest != state.model_digest:
         raise SolverFileError(
-            f"{model_path}: not the model that was written with {os.fsdecode(path)}: it was replaced since; "
+            f"{model_path}: not the model that was written with {name}: it was replaced since; "
             "resume from another snapshot, or start from these weights"
         )
-    return state, model
+    return model
+
+
+def _identity(name: str) -> tuple[int, int, int, int] | None:
+    """Which file there is by this name at the moment."""
+    try:
+        status = os.stat(pending.current(name))
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def learned_net_path(path: StrPath, learned_net: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.kinds import shortest
@@ -222,8 +223,20 @@ def _intervals(params: SolverParameters) -> Iterator[Finding]:
         yield _warning(
             params,
             "snapshot_after_train",
-            "there is no snapshot_prefix: the snapshot after training is called '_iter_N'",
+            "there is no snapshot_prefix for the snapshot after training (Caffe calls it '_iter_N')",
             "give a snapshot_prefix, or snapshot_after_train: false",
+        )
+
+
+def _prefix(params: SolverParameters) -> Iterator[Finding]:
+    """Caffe doesn't make folders. That files can be written there is tried when training starts, not here."""
+    folder = Path(params.snapshot_prefix or "").parent
+    if (params.snapshot > 0 or params.snapshot_after_train) and not folder.is_dir():
+        yield _warning(
+            params,
+            "snapshot_prefix",
+            f"there is no folder {str(folder)!r} for snapshots (seen from the working folder, as Caffe does)",
+            "make it, or training won't start",
         )
 
 
@@ -291,6 +304,7 @@ SURPRISES: tuple[Surprise, ...] = (
     _unused,
     _tests,
     _intervals,
+    _prefix,
     _regularization,
     _reduce,
     _net_files,

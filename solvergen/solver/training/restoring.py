@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -150,39 +151,33 @@ def restore(solver: Solver, path: str | os.PathLike[str], *, history: bool) -> N
     ):
         if position is not None and isinstance(net, Seekable):
             net.seek(position)
+        elif "data" in extra and net is solver.net:
+            text = "the net's data can't be sought: batches begin anew"
+            solver.say(events.Warned(solver.iter, f"{where}: {text}"))
         if random is not None and isinstance(net, Seedable):
             net.set_rng_state(random)
     solver.say(events.Resumed(solver.iter, where, solver.type))
 
 
 def _carries(solver: Solver, extra: Mapping[str, Any], where: str) -> bool:
-    """Whether the optimizer's states go on: if they are of the same type, or mean the same."""
-    theirs = extra.get("solver_type")
-    if theirs is None or theirs == solver.type:
-        mine = solver.update.definition.digest
-        if theirs is not None and extra.get("digest") != mine:
-            solver.say(
-                events.Warned(
-                    solver.iter, f"{where}: {theirs} has other equations now than when this was written"
-                )
-            )
+    """Whether the optimizer's states go on: if they are of the same rule, or mean the same."""
+    theirs, mine = extra.get("solver_type"), solver.type
+    if theirs is None or extra.get("digest") == solver.update.definition.digest:
         return True
-    if any({theirs, solver.type} <= same for same in SAME_HISTORY):
-        solver.say(
-            events.Warned(
-                solver.iter,
-                f"{where} is of {theirs}; its history means the same to {solver.type}, and is kept",
-            )
+    # Caffe's SGD and the optimizer of that name are two rules: their states have different names.
+    same_states = extra.get("states") == list(solver.update.array_states)
+    if same_states and theirs == mine:
+        text, carried = f"{theirs} had other equations when it was written", True
+    elif same_states and any({theirs, mine} <= same for same in SAME_HISTORY):
+        text, carried = f"it is of {theirs}; its history means the same to {mine}, and is kept", True
+    else:
+        text = (
+            f"it is of {theirs if theirs != mine else f'another {theirs}'}: weights and the iteration are "
+            f"kept, and the states of {mine} begin anew (solvergen snapshot convert carries some over)"
         )
-        return True
-    solver.say(
-        events.Warned(
-            solver.iter,
-            f"{where} is of {theirs}: weights and the iteration are kept, and the states of {solver.type} "
-            "begin anew",
-        )
-    )
-    return False
+        carried = False
+    solver.say(events.Warned(solver.iter, f"{where}: {text}"))
+    return carried
 
 
 def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dict[str, Any]]:
@@ -226,7 +221,8 @@ def _put_back(solver: Solver, state: SolverStateData, arrays: Mapping[str, Mappi
     counts: Mapping[str, int] = dict.fromkeys(names, state.iter)
     scalars: Mapping[str, Mapping[str, float]] = {}
     shared: Mapping[str, float] = {}
-    if extra.get("solver_type") == solver.type and set(extra.get("counts", {})) == set(names):
+    same_rule = extra.get("digest") == solver.update.definition.digest
+    if same_rule and set(extra.get("counts", ())) == set(names):
         counts, shared = extra["counts"], extra["shared"]
         scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
     set_state(solver.optimizer, arrays, counts, scalars, shared)
@@ -255,6 +251,7 @@ def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, n
     from solvergen.solver import files
 
     layers = {layer.name: layer for layer in solver.net.layers}
+    uses = Counter(id(blob.data) for layer in solver.net.layers for blob in layer.blobs)
     copies = []
     for source in model.layers:
         target = layers.pop(source.name, None)
@@ -263,15 +260,19 @@ def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, n
                 text = f"{where}: ignoring layer {source.name!r}, which the net lacks"
                 solver.say(events.Warned(solver.iter, text))
             continue
-        if len(source.blobs) != len(target.blobs):
+        missing = len(target.blobs) - len(source.blobs) if source.partial else 0
+        found = source.blobs + (None,) * missing
+        if len(found) != len(target.blobs):
             raise TrainingError(
                 f"{where}: layer {source.name!r} has {len(source.blobs)} parameters, the net's "
                 f"{len(target.blobs)}"
             )
-        for index, (array, blob) in enumerate(zip(source.blobs, target.blobs, strict=True)):
-            if array is None:  # another layer has it
-                continue
+        for index, (array, blob) in enumerate(zip(found, target.blobs, strict=True)):
             what = f"{where}: parameter {index} of layer {source.name!r}"
+            if array is None:  # in HDF5 its owner alone has it
+                if uses[id(blob.data)] == 1:
+                    raise TrainingError(f"{what} is missing")
+                continue
             copies.append((blob, files.fitted(array, tuple(blob.data.shape), what)))
     for name, layer in layers.items():
         if layer.blobs:

@@ -175,6 +175,7 @@ def test_not_refused(more):
         ("display: -5", "", "Caffe takes that for 5"),
         ("", "max_iter", "max_iter is 0"),
         ("", "snapshot_prefix", "'_iter_N'"),
+        ('snapshot_prefix: "no/where"', "snapshot_prefix", "there is no folder 'no' for snapshots"),
         ('regularization_type: "NONE"', "", "isn't one of Caffe's"),
         ("layer_wise_reduce: true", "", "several GPUs"),
         ("train_state { phase: TEST }", "", "in phase TEST"),

@@ -7,7 +7,7 @@ import pytest
 
 from solvergen.errors import SolvergenError
 from solvergen.solver import SolverParameters
-from solvergen.solver.net.dense import DenseNet, InnerProduct
+from solvergen.solver.net.dense import DenseNet, InnerProduct, Param, Sliced
 from solvergen.solver.training.events import Collected, Resumed, Warned
 from solvergen.solver.training.solver import Solver
 
@@ -141,6 +141,18 @@ def test_another_type_begins_anew_and_says_so(tmp_path):
     other.step(1)
 
 
+def test_caffes_sgd_and_the_optimizer_sgd_are_two(tmp_path):
+    first = make(tmp_path, "SGD", snapshot_format="SAFETENSORS")
+    first.step(2)
+    _, state = first.snapshot()
+    log = Collected()
+    other = make(tmp_path, None, optimizer="SGD", hyperparameters={"momentum": 0.9}, momentum=None, log=log)
+    other.restore(state)
+    assert any("of another SGD" in text and "begin anew" in text for text in warnings(log))
+    assert not any(h.any() for h in other.history)
+    other.step(1)
+
+
 def test_sgd_goes_on_as_nesterov(tmp_path):
     first = make(tmp_path, "SGD", snapshot_format="SAFETENSORS")
     first.step(2)
@@ -221,3 +233,62 @@ def test_differences_in_model_files(tmp_path):
     assert [layer.name for layer in model.layers] == ["one", "two"]
     np.testing.assert_array_equal(model.layers[0].blobs[0], before[0] - model.layers[0].diffs[0])
     assert model.layers[0].diffs[0].any()
+
+
+def test_data_that_cannot_be_sought_are_told_of(tmp_path):
+    torch = pytest.importorskip("torch", reason="torch isn't installed: pip install torch")
+    from solvergen.adapters.torch_net import TorchNet
+
+    def made(log=None):
+        net = TorchNet(
+            torch.nn.Linear(2, 1), torch.nn.functional.mse_loss, [(torch.ones(3, 2), torch.ones(3, 1))]
+        )
+        params = SolverParameters(
+            base_lr=0.1, lr_policy="fixed", solver_mode="CPU", snapshot_prefix=str(tmp_path / "s"),
+            snapshot_format="SAFETENSORS",
+        )  # fmt: skip
+        return Solver(params, net, backend="numpy", log=log)
+
+    first = made()
+    first.step(1)
+    log = Collected()
+    made(log).restore(first.snapshot()[1])
+    assert any("can't be sought" in text for text in warnings(log))
+
+
+SHARED = Param("w"), Param("b")
+
+
+def sharing(tmp_path, *, bias=SHARED[1], **more):
+    parts = (InnerProduct("a", 2, None, *SHARED), InnerProduct("c", 2, None, SHARED[0], bias))
+    net = DenseNet(X, Y, [Sliced("both", parts)], batch_size=4)
+    settings = {
+        "base_lr": 0.1,
+        "lr_policy": "fixed",
+        "momentum": 0.9,
+        "snapshot_prefix": str(tmp_path / "s"),
+        **more,
+    }
+    return Solver(SolverParameters(solver_mode="CPU", **settings), net, backend="numpy")
+
+
+@pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5", "SAFETENSORS"])
+def test_layers_that_share_all_they_have(tmp_path, form):
+    """In HDF5 the second one's group is empty."""
+    whole, first = (sharing(tmp_path, snapshot_format=form) for _ in range(2))
+    first.step(3)
+    resumed = sharing(tmp_path)
+    resumed.restore(first.snapshot()[1])
+    whole.step(6)
+    if form != "SAFETENSORS":  # Caffe's files don't say where in the data they were
+        resumed.net.seek(first.net.position())
+    resumed.step(3)
+    for a, b in zip(weights(whole), weights(resumed), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_parameter_that_hdf5_lacks_and_nobody_shares(tmp_path):
+    model, _ = sharing(tmp_path, snapshot_format="HDF5").snapshot()
+    own = sharing(tmp_path, bias=Param("own"))
+    with pytest.raises(SolvergenError, match="parameter 1 of layer 'c' is missing"):
+        own.load_weights(model)

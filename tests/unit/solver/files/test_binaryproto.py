@@ -278,3 +278,20 @@ def test_nothing_that_was_read_depends_on_the_file(tmp_path: Path) -> None:
     path.write_bytes(b"")
     assert same_state(found, made.small_state())
     assert all(a.flags.writeable and a.flags.c_contiguous for a in found.history)
+
+
+def test_arrays_of_the_other_byte_order_and_not_contiguous(tmp_path: Path) -> None:
+    values = array(4, 6, dtype="float64")
+    odd = (values.astype(">f8"), values.T, values[::2, 1:3], values.astype(">f4"))
+    for name in ("s.solverstate", "s.solverstate.h5", "s.state.safetensors"):
+        write_state(tmp_path / name, SolverStateData(iter=1, history=odd))
+        for a, b in zip(read_state(tmp_path / name).history, odd, strict=True):
+            assert same_bits(a, np.ascontiguousarray(b, b.dtype.newbyteorder("=")))
+
+
+@pytest.mark.parametrize("name", ["s.solverstate", "s.solverstate.h5", "s.state.safetensors"])
+def test_a_state_before_the_beginning(tmp_path: Path, name: str) -> None:
+    for state in (SolverStateData(iter=-1), SolverStateData(iter=1, current_step=-1)):
+        with pytest.raises(SolverFileError, match="-1"):
+            write_state(tmp_path / name, state)
+    assert os.listdir(tmp_path) == []
