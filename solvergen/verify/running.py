@@ -226,7 +226,6 @@ def _moment(
 ) -> Moment:
     """What can be seen of the optimizer now, copied to the host. ``written``: by the step, of gradients."""
     arrays = [s.name for s in made.definition.reference_arrays]
-    of_lines = {s.name for s in made.definition.reference_arrays if s.rank is not None}  # on the host
     buffers: dict[str, dict[str, HostArray]] = {}
     scalars: dict[str, dict[str, float]] = {}
     state = made.state
