@@ -74,9 +74,10 @@ def test_a_stage_reads_states_of_other_ranks_as_they_were(tmp_path):
     """
     state = "r: {shape: rows}\nm: {shape: matrices}\ns: {shape: scalar}"
     schedule = plan(tmp_path, before, state)
-    handed = [column.name for column in schedule.values], [
-        column.name for column in schedule.line_values[Rank.MATRICES]
-    ]
+    handed = (
+        [column.name for column in schedule.values],
+        [column.name for column in schedule.line_values[Rank.MATRICES]],
+    )
     assert "s_before" in handed[0]
     assert "m_before" in handed[1]
     schedule = plan(tmp_path, update, state)
