@@ -18,6 +18,8 @@ import numpy as np
 
 from solvergen.runtime import scalars
 from solvergen.runtime.closures import gradient
+from solvergen.runtime.definition import Rank
+from solvergen.runtime.lines import lines_in
 from solvergen.runtime.reductions import (
     count_nonzero,
     dot,
