@@ -58,7 +58,7 @@ def totals_along(terms: HostArray, largest: bool) -> HostArray:
 def _chunk(terms: HostArray, combine: Combine) -> HostArray:
     """The totals of one chunk of each line."""
     count, length = terms.shape
-    width = min(LANES, _power_of_two(length))  # lanes without terms are +0.0 and change nothing
+    width = min(LANES, _power_of_two(length))  # lanes without terms are +0.0: one stands for all
     result = np.zeros(count)
     step = max(1, BLOCK // width)
     for first in range(0, count, step):
@@ -68,7 +68,7 @@ def _chunk(terms: HostArray, combine: Combine) -> HostArray:
             row = block[:, start : start + LANES]
             lanes[:, : row.shape[1]] = combine(lanes[:, : row.shape[1]], row)
         result[first : first + step] = halved(lanes, combine)
-    return result
+    return result if width == LANES else combine(result, 0.0)
 
 
 def _rows(terms: HostArray, largest: bool) -> HostArray:

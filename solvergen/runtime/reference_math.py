@@ -18,6 +18,8 @@ import numpy as np
 
 from solvergen.runtime import scalars
 from solvergen.runtime.closures import gradient
+from solvergen.runtime.definition import Rank
+from solvergen.runtime.lines import lines_in
 from solvergen.runtime.reductions import (
     count_nonzero,
     dot,
@@ -73,9 +75,14 @@ def _like(element: Value, value: Value) -> Value:
     return element.dtype.type(value) if _is_scalar(value) else value
 
 
-def spread(x: Value, like: Value) -> Value:
-    """``x`` as many times as ``like`` has elements, where it is one number for all of them."""
-    return np.broadcast_to(x, np.shape(like))
+def spread(x: Value, like: Value, rank: Rank | None = None) -> Value:
+    """``x`` as many times as ``like`` has elements, where it is one number for all of them.
+
+    With a rank: in float64, once for each of these lines of matrices that have the elements ``like``.
+    """
+    if rank is None:
+        return np.broadcast_to(x, np.shape(like))
+    return np.broadcast_to(np.asarray(x, np.float64), lines_in(rank, np.shape(like)))
 
 
 def sqrt(x: Value) -> Value:

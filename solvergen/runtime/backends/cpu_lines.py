@@ -1,7 +1,7 @@
 """What the native backend has of lines for one launch: tiles, partial totals, stages of lines, reductions.
 
 A pass over tiles reads rows through several tiles side by side, so that memory is read far at a stretch.
-Their partial totals of columns lie in rows of them, as they are formed; ``cpu_reductions`` brings them together.
+Their partial totals of columns lie in rows, as they are formed; ``cpu_reductions`` brings them together.
 """
 
 from __future__ import annotations

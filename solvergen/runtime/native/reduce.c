@@ -49,14 +49,13 @@ static inline double larger(double a, double b) {
             lanes[i] = OPERATION(lanes[i], upper[i]);                                                      \
     }                                                                                                      \
                                                                                                            \
-    static double NAME##_lanes(double *lanes, int64_t width) {                                             \
+    static void NAME##_lanes(double *lanes, int64_t width) {                                               \
         for (int64_t half = width / 2; half > 0; half /= 2)                                                \
             NAME##_half(lanes, lanes + half, half);                                                        \
-        return lanes[0];                                                                                   \
     }                                                                                                      \
                                                                                                            \
     /* The total of up to `span` terms as one chunk: of the terms, or of the totals of chunks. Lanes that   \
-       no term belongs to are +0.0 and change nothing: no lane is -0.0. */                                 \
+       no term belongs to are +0.0: one of them stands for all. */                                         \
     static double NAME##_chunk(const double *terms, int64_t stride, int64_t count, int64_t span) {         \
         double lanes[LANES];                                                                               \
         int64_t width = span == CHUNK_TERMS ? 1 : LANES;                                                   \
@@ -74,7 +73,8 @@ static inline double larger(double a, double b) {
                     lanes[lane],                                                                           \
                     NAME##_chunk(terms + i * stride, stride, count - i < below ? count - i : below, below)); \
         }                                                                                                  \
-        return NAME##_lanes(lanes, width);                                                                 \
+        NAME##_lanes(lanes, width);                                                                        \
+        return width < LANES ? OPERATION(lanes[0], 0.0) : lanes[0];                                        \
     }                                                                                                      \
                                                                                                            \
     static double NAME(const double *terms, int64_t stride, int64_t count) {                               \
