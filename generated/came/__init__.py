@@ -77,7 +77,8 @@ class CAME(Optimizer):
         - Weight decay is decoupled and scaled by lr.
 
     Counterparts:
-        pytorch_optimizer.CAME: beta1 is betas[0], beta2 is betas[1], beta3 is betas[2].
+        pytorch_optimizer.CAME: beta1 is betas[0], beta2 is betas[1], beta3 is betas[2]. It multiplies the
+            running mean of vectors by lr at every step.
 
     References:
         Luo, Y.; Ren, X.; Zheng, Z.; Jiang, Z.; Jiang, X.; You, Y. CAME: Confidence-guided Adaptive Memory

@@ -53,19 +53,19 @@ def update(
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    g = -grad if maximize else grad  # specs/came.yaml:42
-    square = g * g + eps1  # specs/came.yaml:43
-    exp_avg_sq_row = beta2 * exp_avg_sq_row + (1 - beta2) * mean(square, "rows")  # specs/came.yaml:44
-    exp_avg_sq_col = beta2 * exp_avg_sq_col + (1 - beta2) * mean(square, "columns")  # specs/came.yaml:45
-    row_scale = sqrt(divide(mean(exp_avg_sq_row, "matrices", "rows"), exp_avg_sq_row))  # specs/came.yaml:46
-    scale = real(row_scale) * real(divide(1.0, sqrt(exp_avg_sq_col))) if ndim > 1 else real(divide(1.0, sqrt(exp_avg_sq_row)))  # specs/came.yaml:47
-    update = g * scale  # specs/came.yaml:48
-    update = update / maximum(1.0, divide(sqrt(mean(update * update)), clip_threshold))  # specs/came.yaml:49
-    exp_avg = beta1 * exp_avg + (1 - beta1) * update  # specs/came.yaml:50
-    difference = power(update - exp_avg, 2) + eps2  # specs/came.yaml:51
-    exp_avg_res_row = beta3 * exp_avg_res_row + (1 - beta3) * mean(difference, "rows")  # specs/came.yaml:52
-    exp_avg_res_col = beta3 * exp_avg_res_col + (1 - beta3) * mean(difference, "columns")  # specs/came.yaml:53
-    res_scale = sqrt(divide(mean(exp_avg_res_row, "matrices", "rows"), exp_avg_res_row))  # specs/came.yaml:54
-    step = exp_avg * (real(res_scale) * real(divide(1.0, sqrt(exp_avg_res_col))) if ndim > 1 else real(1))  # specs/came.yaml:55
-    param = rounded(param - lr * weight_decay * param - lr * step)  # specs/came.yaml:56
+    g = -grad if maximize else grad  # specs/came.yaml:43
+    square = g * g + eps1  # specs/came.yaml:44
+    exp_avg_sq_row = beta2 * exp_avg_sq_row + (1 - beta2) * mean(square, "rows")  # specs/came.yaml:45
+    exp_avg_sq_col = beta2 * exp_avg_sq_col + (1 - beta2) * mean(square, "columns")  # specs/came.yaml:46
+    row_scale = sqrt(divide(mean(exp_avg_sq_row, "matrices", "rows"), exp_avg_sq_row))  # specs/came.yaml:47
+    scale = real(row_scale) * real(divide(1.0, sqrt(exp_avg_sq_col))) if ndim > 1 else real(divide(1.0, sqrt(exp_avg_sq_row)))  # specs/came.yaml:48
+    update = g * scale  # specs/came.yaml:49
+    update = update / maximum(1.0, divide(sqrt(mean(update * update)), clip_threshold))  # specs/came.yaml:50
+    exp_avg = beta1 * exp_avg + (1 - beta1) * update  # specs/came.yaml:51
+    difference = power(update - exp_avg, 2) + eps2  # specs/came.yaml:52
+    exp_avg_res_row = beta3 * exp_avg_res_row + (1 - beta3) * mean(difference, "rows")  # specs/came.yaml:53
+    exp_avg_res_col = beta3 * exp_avg_res_col + (1 - beta3) * mean(difference, "columns")  # specs/came.yaml:54
+    res_scale = sqrt(divide(mean(exp_avg_res_row, "matrices", "rows"), exp_avg_res_row))  # specs/came.yaml:55
+    step = exp_avg * (real(res_scale) * real(divide(1.0, sqrt(exp_avg_res_col))) if ndim > 1 else real(1))  # specs/came.yaml:56
+    param = rounded(param - lr * weight_decay * param - lr * step)  # specs/came.yaml:57
     return param, exp_avg, exp_avg_sq_row, exp_avg_sq_col, exp_avg_res_row, exp_avg_res_col

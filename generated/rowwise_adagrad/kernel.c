@@ -260,9 +260,13 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 /* Rows of a tile. */
 #define SG_TILE_ROWS 64
 /* Tiles that lie side by side, at most: rows are read through all of them. */
-#define SG_TILES 8
-/* Elements for which values of lines are written out at a time. */
-#define SG_EXPANDED 4096
+#define SG_TILES 16
+/* Elements ahead that are asked for. */
+#define SG_AHEAD 512
+/* Elements for which values of lines are written out at a time: in passes over chunks that form no reductions, */
+#define SG_EXPANDED 1024
+/* and in those that do, whose chunks are this long. */
+#define SG_CHUNK 4096
 
 /* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
    elements of one count as a row. */
@@ -310,6 +314,21 @@ static __attribute__((noinline, unused)) void sg_expand_columns(
 SG_INTO_COLUMNS(sg_columns_sum, SG_SUM)
 SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
 
+/* A tile's whole row: its lanes eight at a time, which are then added up as they would be one by one. */
+typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
+
+static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *terms) {
+    const sg_eight *x = (const sg_eight *)terms;
+    sg_eight lanes[16];
+    for (int i = 0; i < 16; ++i)
+        lanes[i] = x[i] + x[i + 16];
+    for (int half = 8; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i)
+            lanes[i] += lanes[i + half];
+    const sg_eight l = lanes[0];
+    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+}
+
 /* The total of a row's terms in a tile, which are overwritten. Lanes without a term are +0.0: with one of these,
    each lane below the 128th is combined if there are at most 128 terms, and then nothing else changes. */
 #define SG_ROW_TOTAL(name, operation, whole)                                                               \
@@ -329,7 +348,7 @@ SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
         return lanes[0];                                                                                   \
     }
 
-SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_total_sum)
+SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_whole_row_sum)
 SG_ROW_TOTAL(sg_row_total_larger, sg_larger, sg_total_larger)
 
 /* Pass 0: what hangs on no reduction. */
@@ -386,6 +405,11 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
                     sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
                 const int64_t sg_count = sg_behind * sg_length;
                 const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                /* Processors don't foresee reads that come in bursts with so much arithmetic between. */
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
+                    __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
+                    __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
                 sg_run_0(
                     (sg_param *)buffers[0] + sg_at,
                     (sg_grad *)buffers[1] + sg_at,

@@ -260,9 +260,13 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 /* Rows of a tile. */
 #define SG_TILE_ROWS 64
 /* Tiles that lie side by side, at most: rows are read through all of them. */
-#define SG_TILES 8
-/* Elements for which values of lines are written out at a time. */
-#define SG_EXPANDED 4096
+#define SG_TILES 16
+/* Elements ahead that are asked for. */
+#define SG_AHEAD 512
+/* Elements for which values of lines are written out at a time: in passes over chunks that form no reductions, */
+#define SG_EXPANDED 1024
+/* and in those that do, whose chunks are this long. */
+#define SG_CHUNK 4096
 
 /* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
    elements of one count as a row. */
@@ -310,6 +314,21 @@ static __attribute__((noinline, unused)) void sg_expand_columns(
 SG_INTO_COLUMNS(sg_columns_sum, SG_SUM)
 SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
 
+/* A tile's whole row: its lanes eight at a time, which are then added up as they would be one by one. */
+typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
+
+static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *terms) {
+    const sg_eight *x = (const sg_eight *)terms;
+    sg_eight lanes[16];
+    for (int i = 0; i < 16; ++i)
+        lanes[i] = x[i] + x[i + 16];
+    for (int half = 8; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i)
+            lanes[i] += lanes[i + half];
+    const sg_eight l = lanes[0];
+    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+}
+
 /* The total of a row's terms in a tile, which are overwritten. Lanes without a term are +0.0: with one of these,
    each lane below the 128th is combined if there are at most 128 terms, and then nothing else changes. */
 #define SG_ROW_TOTAL(name, operation, whole)                                                               \
@@ -329,7 +348,7 @@ SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
         return lanes[0];                                                                                   \
     }
 
-SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_total_sum)
+SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_whole_row_sum)
 SG_ROW_TOTAL(sg_row_total_larger, sg_larger, sg_total_larger)
 
 SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
@@ -345,7 +364,6 @@ static __attribute__((noinline)) void sg_run_0(
     sg_state *restrict sg_exp_avg_at,
 #endif
     double *restrict sg_row_terms_0,
-    double *restrict sg_column_terms_0,
     const sg_real *restrict sg_row_max_before_lines,
     const sg_real *restrict sg_col_max_before_lines,
     const double *restrict sg_values,
@@ -391,13 +409,11 @@ static __attribute__((noinline)) void sg_run_0(
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
 #endif
         sg_row_terms_0[sg_i] = sg_abs64((double)total);
-        sg_column_terms_0[sg_i] = sg_abs64((double)total);
     }
 }
 
 __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
     _Alignas(SG_LINE) double sg_row_terms[1 * SG_TILE_COLUMNS];
-    _Alignas(SG_LINE) double sg_column_terms[1 * SG_TILE_COLUMNS];
     _Alignas(SG_LINE) double sg_columns[1 * SG_TILES * SG_TILE_COLUMNS];
     _Alignas(SG_LINE) sg_real sg_row_max_before_lines[SG_TILES * SG_TILE_COLUMNS];
     _Alignas(SG_LINE) sg_real sg_col_max_before_lines[SG_TILES * SG_TILE_COLUMNS];
@@ -430,6 +446,15 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
                 const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
                 sg_expand_rows(sg_row_max_before_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 0,
                                SG_ROW_VALUES, sg_width, sg_at, sg_count);
+                /* Processors don't foresee reads that come in bursts with so much arithmetic between. */
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
+                    __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
+                    __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
+#if SG_OPTION_use_momentum
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
+                    __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
+#endif
                 sg_run_0(
                     (sg_param *)buffers[0] + sg_at,
                     (sg_grad *)buffers[1] + sg_at,
@@ -437,14 +462,13 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
                     (sg_state *)buffers[2] + sg_at,
 #endif
                     sg_row_terms + 0 * SG_TILE_COLUMNS,
-                    sg_column_terms + 0 * SG_TILE_COLUMNS,
                     sg_row_max_before_lines,
                     sg_col_max_before_lines + sg_c,
                     job->values + sg_position * SG_VALUES,
                     (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
                 for (int64_t sg_b = 0; sg_b < sg_behind; ++sg_b) {
                     sg_columns_larger(sg_columns + 0 * SG_TILES * SG_TILE_COLUMNS + sg_c,
-                        sg_column_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
+                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
                     double *const sg_total = sg_row_partials + ((sg_r + sg_b) * sg_across + sg_c / SG_TILE_COLUMNS) * 1;
                     sg_total[0] = sg_row_total_larger(
                         sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);

@@ -260,9 +260,13 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 /* Rows of a tile. */
 #define SG_TILE_ROWS 64
 /* Tiles that lie side by side, at most: rows are read through all of them. */
-#define SG_TILES 8
-/* Elements for which values of lines are written out at a time. */
-#define SG_EXPANDED 4096
+#define SG_TILES 16
+/* Elements ahead that are asked for. */
+#define SG_AHEAD 512
+/* Elements for which values of lines are written out at a time: in passes over chunks that form no reductions, */
+#define SG_EXPANDED 1024
+/* and in those that do, whose chunks are this long. */
+#define SG_CHUNK 4096
 
 /* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
    elements of one count as a row. */
@@ -310,6 +314,21 @@ static __attribute__((noinline, unused)) void sg_expand_columns(
 SG_INTO_COLUMNS(sg_columns_sum, SG_SUM)
 SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
 
+/* A tile's whole row: its lanes eight at a time, which are then added up as they would be one by one. */
+typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
+
+static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *terms) {
+    const sg_eight *x = (const sg_eight *)terms;
+    sg_eight lanes[16];
+    for (int i = 0; i < 16; ++i)
+        lanes[i] = x[i] + x[i + 16];
+    for (int half = 8; half > 0; half /= 2)
+        for (int i = 0; i < half; ++i)
+            lanes[i] += lanes[i + half];
+    const sg_eight l = lanes[0];
+    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+}
+
 /* The total of a row's terms in a tile, which are overwritten. Lanes without a term are +0.0: with one of these,
    each lane below the 128th is combined if there are at most 128 terms, and then nothing else changes. */
 #define SG_ROW_TOTAL(name, operation, whole)                                                               \
@@ -329,7 +348,7 @@ SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
         return lanes[0];                                                                                   \
     }
 
-SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_total_sum)
+SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_whole_row_sum)
 SG_ROW_TOTAL(sg_row_total_larger, sg_larger, sg_total_larger)
 
 SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
@@ -578,7 +597,6 @@ static __attribute__((noinline)) void sg_run_2(
     sg_state const *restrict sg_wrap_average_at,
 #endif
     double *restrict sg_row_terms_0,
-    double *restrict sg_column_terms_0,
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
 #if SG_OPTION_wrap_accumulate
@@ -654,23 +672,21 @@ static __attribute__((noinline)) void sg_run_2(
         const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
-        // g = where(maximize, -grad, grad)      specs/came.yaml:42
+        // g = where(maximize, -grad, grad)      specs/came.yaml:43
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_9;
 #else
         const sg_real g = grad_new_9;
 #endif
-        // square = g*g + eps1      specs/came.yaml:43
+        // square = g*g + eps1      specs/came.yaml:44
         const sg_real square = g * g + eps1;
 
         sg_row_terms_0[sg_i] = (double)square;
-        sg_column_terms_0[sg_i] = (double)square;
     }
 }
 
 __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
     _Alignas(SG_LINE) double sg_row_terms[1 * SG_TILE_COLUMNS];
-    _Alignas(SG_LINE) double sg_column_terms[1 * SG_TILE_COLUMNS];
     _Alignas(SG_LINE) double sg_columns[1 * SG_TILES * SG_TILE_COLUMNS];
     for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
         const struct sg_tile *tile = &job->tiles[sg_t];
@@ -696,6 +712,15 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
                     sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
                 const int64_t sg_count = sg_behind * sg_length;
                 const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                /* Processors don't foresee reads that come in bursts with so much arithmetic between. */
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
+                    __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
+                    __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
+#if SG_OPTION_wrap_accumulate
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
+                    __builtin_prefetch((sg_state *)buffers[3] + sg_at + sg_i);
+#endif
                 sg_run_2(
                     (sg_param *)buffers[0] + sg_at,
                     (sg_grad *)buffers[1] + sg_at,
@@ -707,12 +732,11 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
                     (sg_state *)buffers[4] + sg_at,
 #endif
                     sg_row_terms + 0 * SG_TILE_COLUMNS,
-                    sg_column_terms + 0 * SG_TILE_COLUMNS,
                     job->values + sg_position * SG_VALUES,
                     (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
                 for (int64_t sg_b = 0; sg_b < sg_behind; ++sg_b) {
                     sg_columns_sum(sg_columns + 0 * SG_TILES * SG_TILE_COLUMNS + sg_c,
-                        sg_column_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
+                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
                     double *const sg_total = sg_row_partials + ((sg_r + sg_b) * sg_across + sg_c / SG_TILE_COLUMNS) * 1;
                     sg_total[0] = sg_row_total_sum(
                         sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
@@ -823,15 +847,15 @@ static __attribute__((noinline)) void sg_run_4(
         const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
-        // g = where(maximize, -grad, grad)      specs/came.yaml:42
+        // g = where(maximize, -grad, grad)      specs/came.yaml:43
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_9;
 #else
         const sg_real g = grad_new_9;
 #endif
-        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:47
+        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:48
         const sg_real scale = ndim_above_one != (sg_real)0.0 ? row_scale * one_over_sqrt_exp_avg_sq_col_new : one_over_sqrt_exp_avg_sq_row_new;
-        // update = g*scale      specs/came.yaml:48
+        // update = g*scale      specs/came.yaml:49
         const sg_real update = g * scale;
         const sg_real update_times_update = update * update;
 
@@ -841,9 +865,9 @@ static __attribute__((noinline)) void sg_run_4(
 
 __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, int64_t first_chunk,
                                                       int64_t last_chunk) {
-    _Alignas(SG_LINE) sg_real sg_row_scale_lines[SG_EXPANDED];
-    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_row_new_lines[SG_EXPANDED];
-    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_col_new_lines[SG_EXPANDED];
+    _Alignas(SG_LINE) sg_real sg_row_scale_lines[SG_CHUNK];
+    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_row_new_lines[SG_CHUNK];
+    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_col_new_lines[SG_CHUNK];
     _Alignas(SG_LINE) double sg_lanes[1 * SG_LANES];
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
@@ -898,7 +922,6 @@ static __attribute__((noinline)) void sg_run_5(
     sg_state const *restrict sg_wrap_average_at,
 #endif
     double *restrict sg_row_terms_0,
-    double *restrict sg_column_terms_0,
     const sg_real *restrict sg_row_scale_lines,
     const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
     const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_col_new_lines,
@@ -985,33 +1008,31 @@ static __attribute__((noinline)) void sg_run_5(
         const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
-        // g = where(maximize, -grad, grad)      specs/came.yaml:42
+        // g = where(maximize, -grad, grad)      specs/came.yaml:43
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_9;
 #else
         const sg_real g = grad_new_9;
 #endif
-        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:47
+        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:48
         const sg_real scale = ndim_above_one != (sg_real)0.0 ? row_scale * one_over_sqrt_exp_avg_sq_col_new : one_over_sqrt_exp_avg_sq_row_new;
-        // update = g*scale      specs/came.yaml:48
+        // update = g*scale      specs/came.yaml:49
         const sg_real update = g * scale;
-        // update = update/max(1, sqrt(mean(update*update))/clip_threshold)      specs/came.yaml:49
+        // update = update/max(1, sqrt(mean(update*update))/clip_threshold)      specs/came.yaml:50
         const sg_real update_next = update / scalar_2;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*update      specs/came.yaml:50
+        // exp_avg = beta1*exp_avg + (1 - beta1)*update      specs/came.yaml:51
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * update_next;
         const sg_real update_next_minus_exp_avg_new = update_next - exp_avg_new;
-        // difference = (update - exp_avg)**2 + eps2      specs/came.yaml:51
+        // difference = (update - exp_avg)**2 + eps2      specs/came.yaml:52
         const sg_real difference = update_next_minus_exp_avg_new * update_next_minus_exp_avg_new + eps2;
 
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
         sg_row_terms_0[sg_i] = (double)difference;
-        sg_column_terms_0[sg_i] = (double)difference;
     }
 }
 
 __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
     _Alignas(SG_LINE) double sg_row_terms[1 * SG_TILE_COLUMNS];
-    _Alignas(SG_LINE) double sg_column_terms[1 * SG_TILE_COLUMNS];
     _Alignas(SG_LINE) double sg_columns[1 * SG_TILES * SG_TILE_COLUMNS];
     _Alignas(SG_LINE) sg_real sg_row_scale_lines[SG_TILES * SG_TILE_COLUMNS];
     _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_row_new_lines[SG_TILES * SG_TILE_COLUMNS];
@@ -1047,6 +1068,17 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
                                SG_ROW_VALUES, sg_width, sg_at, sg_count);
                 sg_expand_rows(sg_one_over_sqrt_exp_avg_sq_row_new_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 2,
                                SG_ROW_VALUES, sg_width, sg_at, sg_count);
+                /* Processors don't foresee reads that come in bursts with so much arithmetic between. */
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
+                    __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
+                    __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
+                    __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
+#if SG_OPTION_wrap_accumulate
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
+                    __builtin_prefetch((sg_state *)buffers[3] + sg_at + sg_i);
+#endif
                 sg_run_5(
                     (sg_param *)buffers[0] + sg_at,
                     (sg_grad *)buffers[1] + sg_at,
@@ -1058,7 +1090,6 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
                     (sg_state *)buffers[4] + sg_at,
 #endif
                     sg_row_terms + 0 * SG_TILE_COLUMNS,
-                    sg_column_terms + 0 * SG_TILE_COLUMNS,
                     sg_row_scale_lines,
                     sg_one_over_sqrt_exp_avg_sq_row_new_lines,
                     sg_one_over_sqrt_exp_avg_sq_col_new_lines + sg_c,
@@ -1066,7 +1097,7 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
                     (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
                 for (int64_t sg_b = 0; sg_b < sg_behind; ++sg_b) {
                     sg_columns_sum(sg_columns + 0 * SG_TILES * SG_TILE_COLUMNS + sg_c,
-                        sg_column_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
+                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
                     double *const sg_total = sg_row_partials + ((sg_r + sg_b) * sg_across + sg_c / SG_TILE_COLUMNS) * 1;
                     sg_total[0] = sg_row_total_sum(
                         sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
@@ -1131,9 +1162,9 @@ static __attribute__((noinline)) void sg_run_7(
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         const sg_real exp_avg_new = exp_avg;
-        // step = exp_avg*where(ndim(param) > 1, res_scale*(1/sqrt(exp_avg_res_col)), 1)      specs/came.yaml:55
+        // step = exp_avg*where(ndim(param) > 1, res_scale*(1/sqrt(exp_avg_res_col)), 1)      specs/came.yaml:56
         const sg_real step = exp_avg_new * (ndim_above_one != (sg_real)0.0 ? res_scale * one_over_sqrt_exp_avg_res_col_new : (sg_real)1.0);
-        // param = param - lr*weight_decay*param - lr*step      specs/came.yaml:56
+        // param = param - lr*weight_decay*param - lr*step      specs/came.yaml:57
         const sg_real param_new_2 = sg_round_param(param_new - lr_times_weight_decay * param_new - lr * step);
         // param = where(wrap_from_below != 0, max(param, wrap_low), param)
         const sg_real param_new_3 = sg_round_param(wrap_from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param_new_2, wrap_low) : param_new_2);
@@ -1338,7 +1369,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line
             const double one_minus_beta2 = sg_wide[4];
             const double exp_avg_sq_row = sg_row_states[0];
         const double mean_square_rows = sg_row_totals[0] / (double)sg_geometry[2];
-        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:44
+        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:45
         const double exp_avg_sq_row_new = beta2 * exp_avg_sq_row + one_minus_beta2 * mean_square_rows;
         const double one_over_sqrt_exp_avg_sq_row_new = 1.0 / sg_sqrt64(exp_avg_sq_row_new);
             sg_row_values[0] = exp_avg_sq_row_new;
@@ -1380,7 +1411,7 @@ __attribute__((visibility("default"))) void sg_columns_stage_3(const struct sg_l
             const double one_minus_beta2 = sg_wide[4];
             const double exp_avg_sq_col = sg_column_states[0];
         const double mean_square_columns = sg_column_totals[0] / (double)sg_geometry[1];
-        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:45
+        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:46
         const double exp_avg_sq_col_new = beta2 * exp_avg_sq_col + one_minus_beta2 * mean_square_columns;
         const double one_over_sqrt_exp_avg_sq_col_new = 1.0 / sg_sqrt64(exp_avg_sq_col_new);
             sg_column_values[0] = one_over_sqrt_exp_avg_sq_col_new;
@@ -1451,7 +1482,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
             (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
             const double sum_exp_avg_sq_row_new_matrices = sg_matrix_values[0];
             const double exp_avg_sq_row_new = sg_row_values[0];
-        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:46
+        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:47
         const double row_scale = sg_sqrt64(sum_exp_avg_sq_row_new_matrices / (double)sg_geometry[1] / exp_avg_sq_row_new);
             sg_row_values[1] = row_scale;
         }
@@ -1492,7 +1523,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_6(const struct sg_line
             const double exp_avg_sq_row_new = sg_row_values[0];
             const double exp_avg_res_row = sg_row_states[1];
         const double mean_difference_rows = sg_row_totals[1] / (double)sg_geometry[2];
-        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:52
+        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:53
         const double exp_avg_res_row_new = beta3 * exp_avg_res_row + one_minus_beta3 * mean_difference_rows;
             sg_row_values[3] = exp_avg_res_row_new;
             sg_row_states[0] = exp_avg_sq_row_new;
@@ -1535,7 +1566,7 @@ __attribute__((visibility("default"))) void sg_columns_stage_6(const struct sg_l
             const double exp_avg_sq_col_new = sg_column_values[2];
             const double exp_avg_res_col = sg_column_states[1];
         const double mean_difference_columns = sg_column_totals[1] / (double)sg_geometry[1];
-        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:53
+        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:54
         const double exp_avg_res_col_new = beta3 * exp_avg_res_col + one_minus_beta3 * mean_difference_columns;
         const double one_over_sqrt_exp_avg_res_col_new = 1.0 / sg_sqrt64(exp_avg_res_col_new);
             sg_column_values[1] = one_over_sqrt_exp_avg_res_col_new;
@@ -1607,7 +1638,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_7(const struct sg_line
             (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
             const double sum_exp_avg_res_row_new_matrices = sg_matrix_values[1];
             const double exp_avg_res_row_new = sg_row_values[3];
-        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:54
+        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:55
         const double res_scale = sg_sqrt64(sum_exp_avg_res_row_new_matrices / (double)sg_geometry[1] / exp_avg_res_row_new);
             sg_row_values[4] = res_scale;
         }

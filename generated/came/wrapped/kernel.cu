@@ -980,13 +980,13 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
         const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
-        // g = where(maximize, -grad, grad)      specs/came.yaml:42
+        // g = where(maximize, -grad, grad)      specs/came.yaml:43
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_9;
 #else
         const sg_real g = grad_new_9;
 #endif
-        // square = g*g + eps1      specs/came.yaml:43
+        // square = g*g + eps1      specs/came.yaml:44
         const sg_real square = g * g + eps1;
 
         sg_x.sg_row_0_0[sg_k] = square;
@@ -1215,15 +1215,15 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
         const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
-        // g = where(maximize, -grad, grad)      specs/came.yaml:42
+        // g = where(maximize, -grad, grad)      specs/came.yaml:43
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_9;
 #else
         const sg_real g = grad_new_9;
 #endif
-        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:47
+        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:48
         const sg_real scale = ndim_above_one != (sg_real)0.0 ? row_scale * one_over_sqrt_exp_avg_sq_col_new : one_over_sqrt_exp_avg_sq_row_new;
-        // update = g*scale      specs/came.yaml:48
+        // update = g*scale      specs/came.yaml:49
         const sg_real update = g * scale;
         const sg_real update_times_update = update * update;
 
@@ -1478,22 +1478,22 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
         const sg_real grad_new_8 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_7 + wrap_l2 * param : grad_new_7;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_9 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l1 * sg_sign(param) : grad_new_8;
-        // g = where(maximize, -grad, grad)      specs/came.yaml:42
+        // g = where(maximize, -grad, grad)      specs/came.yaml:43
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_9;
 #else
         const sg_real g = grad_new_9;
 #endif
-        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:47
+        // scale = where(ndim(param) > 1, row_scale*(1/sqrt(exp_avg_sq_col)), 1/sqrt(exp_avg_sq_row))      specs/came.yaml:48
         const sg_real scale = ndim_above_one != (sg_real)0.0 ? row_scale * one_over_sqrt_exp_avg_sq_col_new : one_over_sqrt_exp_avg_sq_row_new;
-        // update = g*scale      specs/came.yaml:48
+        // update = g*scale      specs/came.yaml:49
         const sg_real update = g * scale;
-        // update = update/max(1, sqrt(mean(update*update))/clip_threshold)      specs/came.yaml:49
+        // update = update/max(1, sqrt(mean(update*update))/clip_threshold)      specs/came.yaml:50
         const sg_real update_next = update / scalar_2;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*update      specs/came.yaml:50
+        // exp_avg = beta1*exp_avg + (1 - beta1)*update      specs/came.yaml:51
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * update_next;
         const sg_real update_next_minus_exp_avg_new = update_next - exp_avg_new;
-        // difference = (update - exp_avg)**2 + eps2      specs/came.yaml:51
+        // difference = (update - exp_avg)**2 + eps2      specs/came.yaml:52
         const sg_real difference = update_next_minus_exp_avg_new * update_next_minus_exp_avg_new + eps2;
 
         sg_x.sg_row_0_0[sg_k] = difference;
@@ -1682,9 +1682,9 @@ SG_FUNCTION void sg_update_7(const sg_chunk_buffers_7 &sg_at, const sg_scalars_7
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         const sg_real exp_avg_new = exp_avg;
-        // step = exp_avg*where(ndim(param) > 1, res_scale*(1/sqrt(exp_avg_res_col)), 1)      specs/came.yaml:55
+        // step = exp_avg*where(ndim(param) > 1, res_scale*(1/sqrt(exp_avg_res_col)), 1)      specs/came.yaml:56
         const sg_real step = exp_avg_new * (ndim_above_one != (sg_real)0.0 ? res_scale * one_over_sqrt_exp_avg_res_col_new : (sg_real)1.0);
-        // param = param - lr*weight_decay*param - lr*step      specs/came.yaml:56
+        // param = param - lr*weight_decay*param - lr*step      specs/came.yaml:57
         const sg_real param_new_2 = sg_round_param(param_new - lr_times_weight_decay * param_new - lr * step);
         // param = where(wrap_from_below != 0, max(param, wrap_low), param)
         const sg_real param_new_3 = sg_round_param(wrap_from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param_new_2, wrap_low) : param_new_2);
@@ -1949,7 +1949,7 @@ sg_rows_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double exp_avg_sq_row = sg_row_states[0];
 
         const double mean_square_rows = sg_row_totals[0] / (double)sg_geometry[2];
-        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:44
+        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:45
         const double exp_avg_sq_row_new = beta2 * exp_avg_sq_row + one_minus_beta2 * mean_square_rows;
         const double one_over_sqrt_exp_avg_sq_row_new = 1.0 / sg_sqrt64(exp_avg_sq_row_new);
 
@@ -1992,7 +1992,7 @@ sg_columns_stage_3(const int *sg_rows, const int *sg_positions, const double *sg
         const double exp_avg_sq_col = sg_column_states[0];
 
         const double mean_square_columns = sg_column_totals[0] / (double)sg_geometry[1];
-        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:45
+        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:46
         const double exp_avg_sq_col_new = beta2 * exp_avg_sq_col + one_minus_beta2 * mean_square_columns;
         const double one_over_sqrt_exp_avg_sq_col_new = 1.0 / sg_sqrt64(exp_avg_sq_col_new);
 
@@ -2064,7 +2064,7 @@ sg_rows_stage_4(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double sum_exp_avg_sq_row_new_matrices = sg_matrix_values[0];
         const double exp_avg_sq_row_new = sg_row_values[0];
 
-        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:46
+        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:47
         const double row_scale = sg_sqrt64(sum_exp_avg_sq_row_new_matrices / (double)sg_geometry[1] / exp_avg_sq_row_new);
 
         sg_row_values[1] = row_scale;
@@ -2106,7 +2106,7 @@ sg_rows_stage_6(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double exp_avg_res_row = sg_row_states[1];
 
         const double mean_difference_rows = sg_row_totals[1] / (double)sg_geometry[2];
-        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:52
+        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:53
         const double exp_avg_res_row_new = beta3 * exp_avg_res_row + one_minus_beta3 * mean_difference_rows;
 
         sg_row_values[3] = exp_avg_res_row_new;
@@ -2150,7 +2150,7 @@ sg_columns_stage_6(const int *sg_rows, const int *sg_positions, const double *sg
         const double exp_avg_res_col = sg_column_states[1];
 
         const double mean_difference_columns = sg_column_totals[1] / (double)sg_geometry[1];
-        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:53
+        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:54
         const double exp_avg_res_col_new = beta3 * exp_avg_res_col + one_minus_beta3 * mean_difference_columns;
         const double one_over_sqrt_exp_avg_res_col_new = 1.0 / sg_sqrt64(exp_avg_res_col_new);
 
@@ -2223,7 +2223,7 @@ sg_rows_stage_7(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double sum_exp_avg_res_row_new_matrices = sg_matrix_values[1];
         const double exp_avg_res_row_new = sg_row_values[3];
 
-        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:54
+        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:55
         const double res_scale = sg_sqrt64(sum_exp_avg_res_row_new_matrices / (double)sg_geometry[1] / exp_avg_res_row_new);
 
         sg_row_values[4] = res_scale;

@@ -8,7 +8,15 @@ import numpy as np
 
 from tests.golden.case import Case
 
-_ALL = {"lr": 0.03, "beta1": 0.8, "beta2": 0.9, "beta3": 0.95, "eps1": 1e-6, "eps2": 1e-4, "weight_decay": 0.3}
+_ALL = {
+    "lr": 0.03,
+    "beta1": 0.8,
+    "beta2": 0.9,
+    "beta3": 0.95,
+    "eps1": 1e-6,
+    "eps2": 1e-4,
+    "weight_decay": 0.3,
+}
 
 CASES = (
     Case("clipped", {**_ALL, "clip_threshold": 0.6}, {"maximize": True}, changes={9: {"lr": 0.5}}),
