@@ -1,4 +1,4 @@
-"""came by pytorch_optimizer, whose state of vectors is mended: it multiplies that by the rate at every step."""
+"""came by pytorch_optimizer; its state of vectors, which it multiplies by the rate at every step, is mended."""
 
 from __future__ import annotations
 
