@@ -40,7 +40,13 @@ def _index(pairs: list[tuple[Spec, Summary]]) -> Iterator[str]:
         yield f"| {link} | {cell(spec.summary)} | {costs} | {elsewhere} |"
 
 
-_SHAPES = {"param": "state", "scalar": "one number a parameter", "shared": "one number in all"}
+_SHAPES = {"param": "state", "scalar": "one number a parameter", "shared": "one number in all"} | {
+    "rows": "one number a row",
+    "columns": "one number a column",
+    "matrices": "one number a matrix",
+    "leading": "one number an index of the first axis",
+    "trailing": "one number an index of the last axis",
+}
 
 
 def _section(spec: Spec, summary: Summary) -> Iterator[str]:

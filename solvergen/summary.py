@@ -54,7 +54,7 @@ def summary_of(unit: Unit) -> Summary:
         file=spec.path,
         state_bytes=FLOAT32 * len(state),
         moved_bytes=moved,
-        passes=len(unit.schedule.passes),
+        passes=sum(sweep.walk != "none" for sweep in unit.schedule.passes),
         base=spec.base,
     )
 

@@ -45,6 +45,12 @@ def test_passes_stages_and_reductions_are_clean(sanitizers: str) -> None:
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
+@pytest.mark.parametrize("sanitizers", [ADDRESS, THREAD])
+def test_tiles_and_stages_of_lines_are_clean(sanitizers: str) -> None:
+    done = python(sanitizers, "-m", "tests.sanitizers.lines")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 @pytest.mark.parametrize(
     ("sanitizers", "fault", "report"),
     [

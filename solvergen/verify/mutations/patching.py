@@ -15,4 +15,4 @@ def put(owner: Any, name: str, wrong: Any) -> None:
 def put_around(owner: Any, name: str, change: Callable[[Any], Any]) -> None:
     """Let the function ``owner.name`` return what ``change`` makes of its result."""
     right = getattr(owner, name)
-    put(owner, name, lambda *arguments: change(right(*arguments)))
+    put(owner, name, lambda *arguments, **named: change(right(*arguments, **named)))

@@ -22,7 +22,7 @@ def start(w: np.ndarray, **s: Any) -> dict[str, Any]:
 
 def step(w: np.ndarray, g: np.ndarray, state: dict[str, Any], t: int, **s: Any) -> np.ndarray:
     g = (-g if s["maximize"] else g) + s["weight_decay"] * w
-    own = g.reshape(*w.shape[:1], -1)
+    own = np.reshape(g, (*w.shape[:1], -1))
     state["row_sum"] = state["row_sum"] + (own * own).mean(axis=-1)
     divisor = np.sqrt(state["row_sum"]) + s["eps"]
-    return w - s["lr"] * g / divisor.reshape(*w.shape[:1], *[1] * (w.ndim - 1))
+    return w - s["lr"] * g / np.reshape(divisor, (*w.shape[:1], *[1] * (w.ndim - 1)))

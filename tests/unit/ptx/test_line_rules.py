@@ -165,6 +165,7 @@ def test_as_many_launches_for_one_tensor_as_for_many(tensors: int) -> None:
     rng = np.random.default_rng(1)
     arrays = [rng.standard_normal((2 + i, 3)) for i in range(tensors)]
     optimizer = liner()(arrays, backend=backend)
+    optimizer.step([array.copy() for array in arrays])
     device.calls.clear()
     optimizer.step([array.copy() for array in arrays])
     assert device.calls == [
@@ -190,7 +191,6 @@ def test_as_many_launches_for_one_tensor_as_for_many(tensors: int) -> None:
 
 WRONG = {
     "a total of another row": ("sg_geometry[3] + sg_line", "sg_line"),
-    "a matrix by the other edge": ("sg_line / sg_geometry[1]", "sg_line / sg_geometry[2]"),
     "lines of another tensor": ("sg_starts[sg_middle] <= sg_line", "sg_starts[sg_middle] < sg_line"),
     "a row that never ends": ("if (++sg_in_row == sg_columns) {", "if (++sg_in_row == sg_columns + 1) {"),
     "rows and columns change places": (

@@ -17,8 +17,10 @@ CLASSES = {
     "adadelta": "Adadelta",
     "adagrad": "Adagrad",
     "adam": "Adam",
+    "adafactor": "Adafactor",
     "adam_mini": "AdamMini",
     "adamax": "Adamax",
+    "adamp": "AdamP",
     "adamw": "AdamW",
     "adan": "Adan",
     "ademamix": "AdEMAMix",
@@ -31,6 +33,7 @@ CLASSES = {
     "caffe_nesterov": "CaffeNesterov",
     "caffe_rmsprop": "CaffeRMSProp",
     "caffe_sgd": "CaffeSGD",
+    "came": "CAME",
     "cautious_adamw": "CautiousAdamW",
     "dadapt_adamw": "DAdaptAdamW",
     "diffgrad": "DiffGrad",
@@ -59,12 +62,15 @@ CLASSES = {
     "rk45_adaptive": "RK45Adaptive",
     "rmsprop": "RMSprop",
     "rmsprop_tf": "RMSpropTF",
+    "rowwise_adagrad": "RowwiseAdagrad",
     "rprop": "Rprop",
     "sam": "SAM",
     "schedule_free_adamw": "ScheduleFreeAdamW",
     "schedule_free_sgd": "ScheduleFreeSGD",
     "sgd": "SGD",
+    "sgdp": "SGDP",
     "signsgd": "SignSGD",
+    "sm3": "SM3",
     "stable_adamw": "StableAdamW",
     "yogi": "Yogi",
 }
@@ -74,7 +80,7 @@ def defaults(name):
     return {h.name: h.default for h in SPECS[name].hyperparameters}
 
 
-def test_all_fifty_four():
+def test_all_sixty():
     assert {name: spec.class_name for name, spec in SPECS.items()} == CLASSES
 
 
