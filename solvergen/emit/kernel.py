@@ -80,7 +80,6 @@ class KernelContext:
     """All that a kernel's template places.
 
     ``staged``: there are several passes, or reductions, or stages. The numbers are the widths of tables.
-    ``writes_grad``: there are options under which the gradient's buffer is written.
     """
 
     preamble: str
@@ -95,7 +94,6 @@ class KernelContext:
     n_reductions: int
     n_states: int
     n_shared: int
-    writes_grad: bool
     has_lines: bool
     n_row_totals: int
     n_row_values: int
@@ -149,7 +147,6 @@ def kernel_context(unit: Unit, template: str, library: Library) -> KernelContext
         n_reductions=max(1, len(schedule.reductions)),
         n_states=max(1, len(schedule.device_states)),
         n_shared=max(1, len(schedule.shared_states)),
-        writes_grad=unit.typed.writes_grad is not None,
         has_lines=bool(schedule.view),
         n_row_totals=max(1, len(schedule.totals(Rank.ROWS))),
         n_row_values=_width(schedule.line_values, Rank.ROWS),

@@ -102,7 +102,15 @@ def _derivative(penalty: Expression, spec: Spec, findings: Findings) -> str | No
         # What SymPy says of the points of a jump: nothing is added there.
         found = sympy.diff(smooth, param).replace(sympy.DiracDelta, lambda *_: sympy.S.Zero)
         written = language_text(found.replace(sympy.ITE, _as_logic))
-    except (NotExpressible, RecursionError) as reason:
+    except (
+        NotExpressible,
+        ArithmeticError,
+        TypeError,
+        ValueError,
+        NotImplementedError,
+        RecursionError,
+    ) as reason:
+        # SymPy raises these of numbers that are none, as in max(param, 1/0).
         message = f"this penalty has no derivative that the language could express: {reason}"
         hint = "add the derivative to grad in the update, as an equation"
         findings.at("SG097", message, text.location, text=text, hint=hint)

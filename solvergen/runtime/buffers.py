@@ -159,8 +159,8 @@ class HostArrays:
 
 def writable(array: Array, what: str) -> Array:
     """An array that could be written when it was adopted. Raises ArrayError if it can't be any more."""
-    # CuPy's arrays have no such flag.
-    if not getattr(array.flags, "writeable", True):
+    # CuPy's arrays have no such flag, and gradients of other libraries no flags.
+    if not getattr(getattr(array, "flags", None), "writeable", True):
         raise ArrayError(
             f"{what} has been made read-only; nothing was changed (array.flags.writeable = True undoes it)"
         )
