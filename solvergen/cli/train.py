@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -120,6 +121,8 @@ def train(
         if effect not in KNOWN:
             raise typer.BadParameter(f"an effect is {EFFECTS}", param_hint=f"'--{name}-effect'")
     params = SolverParameters.from_file(solver)
+    for file in [*_list(weights or ""), *([] if snapshot is None else [str(snapshot)])]:
+        os.stat(file)  # making nets may take long; a file that isn't there is told before
     if snapshot is not None and params.has("weights"):
         params = params.replaced(weights=None)  # as Caffe: the snapshot names its own model
     if weights is not None:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from solvergen.cli.console import console
-
 if TYPE_CHECKING:
     from solvergen.solver.logs.caffe_log import CaffeLog
     from solvergen.solver.logs.json_lines import JsonLines
@@ -60,7 +58,7 @@ def opened(params: SolverParameters, file: Path | None) -> Iterator[Logs]:
     with contextlib.ExitStack() as stack:
         sink: Sink = to_stderr
         if sys.stderr.isatty():
-            bar, sink = stack.enter_context(shown(console(stderr=True)))
+            bar, sink = stack.enter_context(shown(sys.stderr))
             logs.bar.append(bar)
         logs.caffe.append(CaffeLog(sink, display=params.display))
         if file is not None:

@@ -169,7 +169,9 @@ def test_time(here: Path) -> None:
         (("--net", "spiral:make"), 1, "there is no module 'spiral' in "),
         (("--net", "spirals:spirals"), 1, "nothing is known to give its argument count, seed"),
         (("--solver", "nowhere.prototxt"), 1, "nowhere.prototxt: No such file or directory"),
-        (("--snapshot", "nowhere.solverstate"), 1, "nowhere.solverstate"),
+        (("--snapshot", "nowhere.solverstate"), 1, "nowhere.solverstate: No such file or directory"),
+        (("--weights", "solver.prototxt,nowhere.caffemodel"), 1, "nowhere.caffemodel: No such file"),
+        (("--weights", "solver.prototxt"), 1, "solver.prototxt"),
         (("--log", "nowhere/run.jsonl"), 1, "nowhere/run.jsonl: the log can't be written"),
     ],
 )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
-from solvergen.solver.logs.sinks import Sink, to_stderr
+from solvergen.solver.logs.sinks import Sink, Unfailing
 from solvergen.solver.training.events import Event, Resumed, Started, Updated
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress, TaskID
 
 _EVERY = 0.1  # seconds
@@ -48,8 +47,12 @@ class ProgressBar:
 
 
 @contextmanager
-def shown(console: Console) -> Iterator[tuple[ProgressBar, Sink]]:
-    """A bar on ``console`` while the block runs: the listener, and what prints a line above the bar."""
+def shown(terminal: TextIO, **options: Any) -> Iterator[tuple[ProgressBar, Sink]]:
+    """A bar on a terminal while the block runs: the listener, and what prints a line above the bar.
+
+    Nothing is written, and nothing raised, once the terminal is gone. ``options``: of rich's Console.
+    """
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -59,13 +62,11 @@ def shown(console: Console) -> Iterator[tuple[ProgressBar, Sink]]:
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
+    console = Console(file=cast("IO[str]", Unfailing(terminal)), **options)
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None, loss="", rate="")
 
         def above(line: str) -> None:
-            try:
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
-            except OSError:  # the terminal is gone
-                to_stderr(line)
+            console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
         yield ProgressBar(bar, task), above

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TextIO
 
 from solvergen.solver.logs.reading import LogError
 
@@ -61,14 +61,37 @@ def to_stderr(line: str) -> None:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:
-        _give_up_stderr()
+        _give_up(sys.stderr)
     except ValueError:  # closed
         return
 
 
-def _give_up_stderr() -> None:
-    """Let stderr lead nowhere: what it still holds would be tried again, and fail, when Python ends."""
+def _give_up(stream: TextIO) -> None:
+    """Let a stream lead nowhere: what it still holds would be tried again, and fail, when Python ends."""
     with contextlib.suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stderr.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+class Unfailing:
+    """A stream that takes what is written after its terminal is gone, and does nothing with it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, if that can be done."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, if that can be done."""
+        try:
+            self._stream.flush()
+        except OSError:
+            _give_up(self._stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

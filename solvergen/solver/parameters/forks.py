@@ -8,6 +8,7 @@ _WARMUP = 'here any policy warms up: policy_setting { name: "warmup" value: 500 
 _PLATEAU = 'here that is lr_policy: "plateau", with policy_setting { name: "patience" value: 10 } and more'
 _PIECEWISE = 'here that is lr_policy: "piecewise", with the policy settings "boundaries" and "rates"'
 _SEVERAL = "several GPUs aren't used here"
+_NET = "it is a net's: a solver's file names the net's, as net: \"train_val.prototxt\""
 _DETECTION = "it is of a fork for detection; evaluation is the net's own matter here"
 
 FIELDS: Mapping[str, str] = {
@@ -31,6 +32,11 @@ FIELDS: Mapping[str, str] = {
     "larc": 'here that is optimizer: "LARS"',
     "larc_policy": 'here that is optimizer: "LARS"',
     "local_gw_ratio": 'here that is optimizer: "LARS"',
+    "layer": _NET,
+    "layers": _NET,
+    "input": _NET,
+    "input_shape": _NET,
+    "input_dim": _NET,
     "eval_type": _DETECTION,
     "ap_version": _DETECTION,
     "show_per_class_result": _DETECTION,
@@ -43,6 +49,7 @@ FIELDS: Mapping[str, str] = {
     "beta1": "here, as in Caffe, Adam's first decay is momentum",
     "beta2": "here, as in Caffe, Adam's second decay is momentum2",
     "epsilon": "here, as in Caffe, that is delta",
+    "regu_param": "here, as in Caffe, that is weight_decay",
     "batch_size": "it is the net's; iter_size sums several batches",
 }
 """Fields of forks and of other programs, and what to write instead."""

@@ -23,6 +23,13 @@ from solvergen.solver.parameters.scan import Entry, Token, scan, without_comment
 
 _NETS = ("net_param", "train_net_param", "test_net_param")
 _SETTINGS = {"hyperparameter": "hyperparameters", "policy_setting": "policy"}
+_STRAY = {
+    "/": "comments begin with #",
+    "=": 'a value follows a colon, as in base_lr: 0.1, and a string has quotes, as in type: "SGD"',
+    **dict.fromkeys("\u201c\u201d\u2018\u2019", "quotes are straight ones, \" or '"),
+}
+"""What is often written, and what to write instead."""
+
 _PLACE = re.compile(r"^\d+:\d+ : ")
 _LINE_AND_REST = re.compile(r"^'.*': ", re.DOTALL)
 
@@ -44,13 +51,19 @@ def parse_prototxt(text: str | bytes, path: str | os.PathLike[str] | None = None
 
 
 def state_in_net(text: str) -> NetState | None:
-    """The state that a net's text gives itself; None if it gives none, or isn't protobuf's text."""
+    """The state that a net's text gives itself; None if it gives none.
+
+    Raises ValueError where protobuf can't parse the text; what fields it has is all the same.
+    """
     net = message("NetParameter")
     text_format = require("text_format")
+    plain = without_comments(text)
+    if re.search("[\ud800-\udfff]", plain):
+        raise ValueError("isn't UTF-8")
     try:
-        text_format.Parse(without_comments(text), net, allow_unknown_field=True)
-    except (text_format.ParseError, UnicodeError, RecursionError):
-        return None
+        text_format.Parse(plain, net, allow_unknown_field=True)
+    except (text_format.ParseError, UnicodeError, RecursionError) as error:
+        raise ValueError(f"can't be parsed: {error}") from None
     return _state(net.state) if net.HasField("state") else None
 
 
@@ -66,6 +79,7 @@ class _Text:
 
     def parameters(self) -> SolverParameters:
         """Raises SolverParametersError."""
+        self._check_encoding()
         parsed = message("SolverParameter")
         text_format = require("text_format")
         try:
@@ -87,6 +101,15 @@ class _Text:
             ),
             self._path,
         )
+
+    def _check_encoding(self) -> None:
+        """Comments may have bytes that aren't UTF-8, as they often do; the rest can't."""
+        stray = re.search("[\ud800-\udfff]", without_comments(self._text))
+        if stray is not None:
+            token = Token("sign", stray[0], stray.start())
+            raise SolverParametersError(
+                [self._finding(token, "this byte isn't UTF-8", "write the file in UTF-8")]
+            )
 
     def _named(self, name: str) -> list[Entry]:
         return [entry for entry in self._scan.entries if entry.name.text == name]
@@ -211,7 +234,8 @@ class _Text:
         before = self._scan.entries[-1].name.text if self._scan.entries else ""
         if before == "device_id" and token.kind == "number":
             return [self._finding(token, "device_id takes one value", _one_value(before), before)]
-        return []
+        hint = _STRAY.get(token.text)
+        return [self._finding(token, f"{quoted(token.text)} fits nowhere", hint)] if hint else []
 
 
 def _written_names() -> list[str]:
@@ -243,8 +267,6 @@ def _wrong_value(name: str, field: Any, value: tuple[Token, ...]) -> tuple[str, 
     if field.type == field.TYPE_STRING:
         if kind != "string":
             return f"{name} is a string", f'write {name}: "{written}"'
-        if any("\udc80" <= letter <= "\udcff" for letter in written):
-            return f"{name} isn't UTF-8", "write the file in UTF-8"
         return None
     if field.type == field.TYPE_BOOL:
         if written in ("true", "false", "True", "False", "t", "f", "0", "1"):

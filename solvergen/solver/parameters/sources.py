@@ -50,18 +50,35 @@ def is_generic(params: SolverParameters) -> bool:
 
 
 def own_state(source: NetSource | None) -> NetState | None:
-    """The state that a net's own text gives it; None for a file that isn't there, and if it gives none."""
-    if source is None:
+    """The state that a net's own text gives it. None if it gives none, and where the text can't be had or
+    read: ``unread`` says which."""
+    try:
+        return _stated(source)
+    except (OSError, ValueError):
+        return None
+
+
+def unread(source: NetSource) -> str | None:
+    """Why a net's own state isn't known; None where it is."""
+    try:
+        _stated(source)
+    except FileNotFoundError:
+        return f"there is no file {source.path!r} (seen from the working folder, as Caffe does)"
+    except OSError as error:
+        return f"{source.path!r} can't be read ({error.strerror})"
+    except ValueError as error:
+        return f"{source.path!r} {error}"
+    return None
+
+
+def _stated(source: NetSource | None) -> NetState | None:
+    """Raises OSError, and ValueError for what isn't protobuf's text."""
+    if source is None or (source.path is None and source.text is None):
         return None
     if source.text is not None:
         written = source.text
-    elif source.path is None:
-        return None
     else:
-        try:
-            written = Path(source.path).read_bytes().decode("utf-8", "surrogateescape")
-        except OSError:
-            return None
+        written = Path(source.path or "").read_bytes().decode("utf-8", "surrogateescape")
     if "state" not in written:
         return None
     from solvergen.solver.parameters.prototxt import state_in_net

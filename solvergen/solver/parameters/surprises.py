@@ -8,6 +8,8 @@ from pathlib import Path
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.kinds import shortest
 from solvergen.solver.parameters.model import SolverParameters
+from solvergen.solver.parameters.net_state import NetSource, SourceKind
+from solvergen.solver.parameters.sources import unread
 
 Surprise = Callable[[SolverParameters], Iterator[Finding]]
 
@@ -214,15 +216,27 @@ def _intervals(params: SolverParameters) -> Iterator[Finding]:
     for name in ("display", "snapshot"):
         value = getattr(params, name)
         if value < 0:
-            yield _warning(params, name, f"{name} is {value}, with which Caffe does as with {-value}")
+            yield _warning(params, name, f"{name} is {value}: Caffe takes that for {-value}, here it is off")
     if params.max_iter == 0:
         yield _warning(params, "max_iter", "max_iter is 0: nothing is trained")
     if params.snapshot_after_train and not params.has("snapshot_prefix"):
         yield _warning(
             params,
             "snapshot_after_train",
-            "there is no snapshot_prefix: the snapshot after training is called '_iter_N'",
+            "there is no snapshot_prefix for the snapshot after training (Caffe calls it '_iter_N')",
             "give a snapshot_prefix, or snapshot_after_train: false",
+        )
+
+
+def _prefix(params: SolverParameters) -> Iterator[Finding]:
+    """Caffe doesn't make folders. That files can be written there is tried when training starts, not here."""
+    folder = Path(params.snapshot_prefix or "").parent
+    if (params.snapshot > 0 or params.snapshot_after_train) and not folder.is_dir():
+        yield _warning(
+            params,
+            "snapshot_prefix",
+            f"there is no folder {str(folder)!r} for snapshots (seen from the working folder, as Caffe does)",
+            "make it, or training won't start",
         )
 
 
@@ -245,14 +259,16 @@ def _reduce(params: SolverParameters) -> Iterator[Finding]:
 
 def _net_files(params: SolverParameters) -> Iterator[Finding]:
     """Caffe can't go on without them; here a net may come from elsewhere."""
-    for name in ("net", "train_net", "test_net"):
-        value = getattr(params, name)
+    kinds: tuple[SourceKind, ...] = ("net", "train_net", "test_net")
+    for kind in kinds:
+        value = getattr(params, kind)
         for path in (value,) if isinstance(value, str) else value or ():
-            if not Path(path).is_file():
+            why = unread(NetSource(kind, path=path))
+            if why is not None:
                 yield _warning(
                     params,
-                    name,
-                    f"{name}: there is no file {path!r} (seen from the working folder, as Caffe does)",
+                    kind,
+                    f"{kind}: {why}",
                     "whoever makes the net gets the path all the same; a state that it may hold isn't merged",
                 )
 
@@ -288,6 +304,7 @@ SURPRISES: tuple[Surprise, ...] = (
     _unused,
     _tests,
     _intervals,
+    _prefix,
     _regularization,
     _reduce,
     _net_files,

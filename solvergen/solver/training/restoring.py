@@ -172,8 +172,8 @@ def _carries(solver: Solver, extra: Mapping[str, Any], where: str) -> bool:
         text, carried = f"it is of {theirs}; its history means the same to {mine}, and is kept", True
     else:
         text = (
-            f"it is of {theirs if theirs != mine else f'another {theirs}'}: weights and the iteration are kept, "
-            f"and the states of {mine} begin anew (solvergen snapshot convert carries some over)"
+            f"it is of {theirs if theirs != mine else f'another {theirs}'}: weights and the iteration are "
+            f"kept, and the states of {mine} begin anew (solvergen snapshot convert carries some over)"
         )
         carried = False
     solver.say(events.Warned(solver.iter, f"{where}: {text}"))

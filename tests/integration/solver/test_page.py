@@ -21,6 +21,6 @@ def test_it_runs(number, tmp_path):
     if "torch" in mark:
         pytest.importorskip("torch", reason="torch isn't installed: pip install torch")
     (tmp_path / "page.py").write_text(code)
-    subprocess.run(
-        [sys.executable, "page.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True
-    )
+    # One thread: torch's would wait for each other on a busy machine.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "page.py"], cwd=tmp_path, env=environment, check=True)

@@ -13,8 +13,6 @@ from solvergen.solver import SolverParameters, SolverParametersError, chosen
 from solvergen.solver.choice import CAFFE, optimizer_of
 from solvergen.solver.devices import backend_of
 
-NORMALIZES = pytest.mark.skipif("normalize" not in Wrappers.__dataclass_fields__, reason="not there yet")
-
 
 def no_gpu() -> int:
     raise BackendUnavailable("none in this test")
@@ -52,7 +50,6 @@ def test_one_of_ours():
     assert l1.wrappers == Wrappers(order="caffe", l1=0.25)
 
 
-@NORMALIZES
 def test_what_surrounds_the_update():
     """Against numpy: the norm of the sum, the mean, the decay, the step."""
     choice = choose(base_lr=0.5, clip_gradients=2, iter_size=4, weight_decay=0.125)
@@ -64,7 +61,6 @@ def test_what_surrounds_the_update():
     np.testing.assert_array_max_ulp(params[0], expected, 1)
 
 
-@NORMALIZES
 def test_a_threshold_of_zero_leaves_the_decay_alone():
     params = [np.array([1, -2], np.float32)]
     choose(base_lr=1, clip_gradients=0, weight_decay=0.5).make(params, backend="numpy").step(

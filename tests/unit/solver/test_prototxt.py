@@ -105,7 +105,12 @@ def test_accepted(text, expected):
         ("net { name: 'x' }", "1:1", "net takes a value, no braces"),
         ("max_iter 3", "1:10", "expected"),
         ("net: 'caf", "1:6", "quote"),
-        (b"net: 'caf\xe9'", "1:6", "isn't UTF-8"),
+        ("max_iter: 1 // many", "1:13", "comments begin with #"),
+        ("max_iter = 1", "1:10", "a value follows a colon"),
+        ("net: \u201cn\u201d", "1:6", "quotes are straight ones"),
+        ("name: 'LeNet'\nlayer { name: 'x' }", "1:1", "no field 'name'"),
+        ("layer { name: 'x' }", "1:1", "it is a net's"),
+        (b"net: 'caf\xe9'", "1:10", "isn't UTF-8"),
         ("base_lr: 1 }", "1:12", "expected identifier"),
         ("test_state { stge: 'x' }", "1:14", 'no field named "stge"'),
         ("net_param {\n layer { name: 3 } }", "2:16", "expected string"),
@@ -167,6 +172,18 @@ def test_a_nets_file_gives_its_state(tmp_path: Path):
     assert params.train_net_state == NetState(phase="TEST", level=0, stage=("file",))
     assert any("in phase TEST" in warning for warning in params.warnings)
     assert SolverParameters(net=str(tmp_path / "none")).train_net_state == NetState(phase="TRAIN", level=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"state {", "can't be parsed"), (b"state { stage: '\xe9' }", "isn't UTF-8")]
+)
+def test_a_nets_file_that_says_nothing_is_warned_of(tmp_path: Path, content: bytes, said: str):
+    file = tmp_path / "net.prototxt"
+    file.write_bytes(content)
+    params = SolverParameters(net=str(file))
+    assert params.train_net_state == NetState(phase="TRAIN", level=0)
+    assert any(said in warning for warning in params.warnings)
+    assert any("can't be read" in warning for warning in SolverParameters(net=str(tmp_path)).warnings)
 
 
 def test_test_nets_come_in_caffes_order():
