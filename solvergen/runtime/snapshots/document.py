@@ -161,6 +161,10 @@ def decode(text: bytes) -> Header:
         value = strict_json.parse(text)
     except ValueError as error:
         raise SnapshotError(f"the document is not what solvergen writes: {error}") from error
+    if isinstance(value, dict) and "solver_format" in value:
+        raise SnapshotError(
+            "a file of the Solver's, not an optimizer's snapshot: `solvergen snapshot inspect` looks into it"
+        )
     version = value.get("format") if isinstance(value, dict) else None
     refuse_newer(version)
     number = version if isinstance(version, (int, float)) else 0

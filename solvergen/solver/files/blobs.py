@@ -51,6 +51,8 @@ def read(message: memoryview, what: str) -> Blob:
                 axes.extend(_axes(value, what))
             elif number in _PACKED and kind == wire.BYTES:
                 numbers[number].append(_packed(value, _PACKED[number], what))
+            elif number in _PACKED and _UNPACKED.get(kind) == _PACKED[number] and unread[start] > 0x7F:
+                numbers[number].append(_packed(value, _PACKED[number], what))  # a key of several bytes
             elif number in _PACKED and _UNPACKED.get(kind) == _PACKED[number]:
                 found, end = _unpacked(unread, start, np.dtype(_PACKED[number]))
                 numbers[number].append(found)
@@ -138,10 +140,16 @@ def _packed(value: memoryview, stored: str, what: str) -> HostArray:
 def _unpacked(message: memoryview, start: int, stored: np.dtype[np.generic]) -> tuple[HostArray, int]:
     """All numbers from ``start`` on that have the same key of one byte before them, and where they end."""
     record = np.dtype([("key", "u1"), ("value", stored)])
-    count = (len(message) - start) // record.itemsize
-    records = np.frombuffer(message[start : start + count * record.itemsize], record)
-    other = np.flatnonzero(records["key"] != message[start])
-    count = int(other[0]) if other.size else count
+    most = (len(message) - start) // record.itemsize
+    records = np.frombuffer(message[start : start + most * record.itemsize], record)
+    count, block = 0, 64
+    while count < most:  # in growing blocks, so that many short runs don't each look at the whole rest
+        keys = records["key"][count : count + block]
+        other = np.flatnonzero(keys != message[start])
+        if other.size:
+            count += int(other[0])
+            break
+        count, block = count + len(keys), 2 * block
     return records["value"][:count], start + count * record.itemsize
 
 

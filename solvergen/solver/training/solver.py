@@ -252,7 +252,7 @@ class Solver:
         while self._iter < end:
             net.clear_diffs()
             if self._is_time(param.test_interval) and (self._iter > 0 or param.test_initialization):
-                self.test_all()
+                self._test_all(observe=True)
                 if self._exit:
                     break
             self._call("start")
@@ -298,15 +298,24 @@ class Solver:
 
     def test_all(self) -> None:
         """Test every net, unless asked to stop."""
+        self._test_all(observe=False)
+
+    def _test_all(self, *, observe: bool) -> None:
         for number in range(len(self._test_nets)):
             if self._exit:
                 break
-            self.test(number)
+            self._test(number, observe=observe)
         if self._test_nets and not self._exit:
             self._call("test")
 
     def test(self, net: int = 0) -> tuple[events.OutputValue, ...] | None:
-        """Test one net: the means of its outputs over its ``test_iter`` batches; None if asked to stop."""
+        """Test one net: the means of its outputs over its ``test_iter`` batches; None if asked to stop.
+
+        Policies that measure don't see what is tested by hand.
+        """
+        return self._test(net, observe=False)
+
+    def _test(self, net: int, *, observe: bool) -> tuple[events.OutputValue, ...] | None:
         if not 0 <= net < len(self._test_nets):
             raise TrainingError(
                 f"there is no test net {net}: this Solver has {len(self._test_nets)}, counted from 0"
@@ -320,11 +329,12 @@ class Solver:
         values, loss = found
         shown = loss if self._param.test_compute_loss else None
         self.say(events.TestOutputs(self._iter, net, values, shown))
-        suffix = f"#{net}" if net else ""
-        metrics = {f"loss{suffix}": loss}
-        for value in values:
-            metrics.setdefault(f"{value.name}{suffix}", value.value)
-        self._observe(metrics)
+        if observe:
+            suffix = f"#{net}" if net else ""
+            metrics = {f"loss{suffix}": loss}
+            for value in values:
+                metrics.setdefault(f"{value.name}{suffix}", value.value)
+            self._observe(metrics)
         return values
 
     def _interrupted(self) -> bool:

@@ -218,6 +218,20 @@ def test_reading_the_rate_never_advances_it():
     np.testing.assert_allclose(read, [0.5, 0.05, 0.005, 0.0005], rtol=1e-6)
 
 
+def test_a_plateau_of_what_is_tested():
+    solver = make(
+        [], tests=1, test_interval=2, lr_policy="plateau",
+        policy={"metric": "accuracy", "best": "max", "patience": 0, "factor": 0.5},
+    )  # fmt: skip
+    for _ in range(5):
+        solver.test_all()  # by hand: not measured
+    rates = []
+    for _ in range(6):
+        solver.step(1)
+        rates.append(solver.lr)
+    assert rates == [0.5, 0.5, 0.25, 0.25, 0.125, 0.125]
+
+
 def test_apply_update_alone():
     """Caffe's own: weights 0, differences 1, inv at iteration 0."""
     solver = make(

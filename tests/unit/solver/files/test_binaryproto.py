@@ -295,3 +295,59 @@ def test_a_state_before_the_beginning(tmp_path: Path, name: str) -> None:
         with pytest.raises(SolverFileError, match="-1"):
             write_state(tmp_path / name, state)
     assert os.listdir(tmp_path) == []
+
+
+def test_numbers_in_many_pieces(tmp_path: Path) -> None:
+    """Data and diff in turn, unpacked: as no writer does, but protobuf would read it."""
+    values = array(30_000)
+    numbers = values.astype("<f4").tobytes()
+    pieces = b"".join(
+        b"\x2d" + numbers[i : i + 4] + b"\x35" + numbers[i : i + 4] for i in range(0, len(numbers), 4)
+    )
+    blob = made.content(7, made.content(1, made.number(values.size))) + pieces
+    found = model_of(tmp_path, made.net("n", made.layer("a", "X", [blob]))).layers[0]
+    assert same_bits(found.blobs[0], values)
+    assert found.diffs is not None
+    assert same_bits(found.diffs[0], values)
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 191, 192, 193, 5000])
+def test_unpacked_numbers_of_any_count(tmp_path: Path, count: int) -> None:
+    values = array(1, 1, 1, count)
+    data = made.state(1, "x", [made.old_blob(values, packed=False) + made.integer(999, 1)])
+    assert same_bits(state_of(tmp_path, data).history[0], values)
+
+
+def test_keys_that_are_longer_than_need_be(tmp_path: Path) -> None:
+    values = array(1, 1, 1, 3)
+    numbers = made.floats(values)
+    blob = made.old_blob(values[..., :0]).replace(b"\x2a\0", b"")[:-2] + b"\x20\x03"
+    blob += b"\xad\x00" + numbers[:4] + b"\x2d" + numbers[4:8] + b"\xad\x80\x00" + numbers[8:]
+    assert same_bits(state_of(tmp_path, made.state(1, "x", [blob])).history[0], values)
+
+
+def test_protobuf_reads_the_same_from_damaged_files() -> None:
+    """Whatever is read, protobuf reads the same; only what it can't mean is refused."""
+    data = made.state(300, "x", [made.blob(array(3)), made.old_blob(array(2), packed=False)], 4)
+    noise, kind = np.random.default_rng(2), message_class("SolverState")
+    compared = 0
+    for _ in range(3000):
+        changed = bytearray(data)
+        for _ in range(noise.integers(1, 3)):
+            changed[noise.integers(len(data))] = noise.integers(256)
+        try:
+            found = binaryproto.read_state(memoryview(bytes(changed)))
+        except SolverFileError:
+            continue
+        message = kind()
+        try:
+            message.ParseFromString(bytes(changed))
+        except Exception:  # text that isn't UTF-8, which Caffe itself takes
+            continue
+        compared += 1
+        assert (found.iter, found.current_step) == (message.iter, message.current_step)
+        assert len(found.history) == len(message.history)
+        for values, blob in zip(found.history, message.history, strict=True):
+            theirs = np.array(blob.double_data or blob.data, values.dtype)
+            assert values.reshape(-1).tobytes() == theirs.tobytes() or np.isnan(theirs).any()
+    assert compared > 300

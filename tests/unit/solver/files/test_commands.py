@@ -263,3 +263,13 @@ def test_warnings_are_sentences(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert err.startswith(
         "solvergen: warning: Caffe finds no layers in HDF5 whose names have a slash ('a/b')"
     )
+
+
+def test_show_is_for_optimizers(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_state("s.safetensors", small_state())
+    code, _, err = said(capsys, "show", "s.safetensors")
+    assert code == 1
+    assert (
+        "s.safetensors: a file of the Solver's, not an optimizer's snapshot: `solvergen snapshot inspect`"
+        in err
+    )
