@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from solvergen.solver.net.error import NetError
-from solvergen.solver.net.parameters import check_names
+from solvergen.solver.net.parameters import check_names, check_shared
 from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Output, loss_of
 
 Compute = Callable[[torch.nn.Module, Any], Mapping[str, torch.Tensor]]
@@ -254,6 +254,7 @@ class TorchNet:
         theirs = {**dict(other.named_parameters()), **dict(other.named_buffers())}
         for name, tensor in (*self.module.named_parameters(), *self.module.named_buffers()):
             if name in theirs:
+                check_shared(name, tensor, theirs[name])
                 tensor.data = theirs[name].data
         self._describe()
 

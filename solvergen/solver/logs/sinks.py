@@ -43,7 +43,8 @@ class LineFile:
         if self._file is None:
             return
         try:
-            self._file.write(f"{line}\n".encode())
+            # A name from a file may hold bytes that aren't UTF-8, a path too.
+            self._file.write(f"{line}\n".encode("utf-8", "backslashreplace"))
         except OSError as error:
             self.close()
             to_stderr(f"solvergen: {self.path}: the log ends here: {error.strerror or error}")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from solvergen.solver.net.error import NetError
-from solvergen.solver.net.parameters import collected
+from solvergen.solver.net.parameters import check_shared, collected
 from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Output, loss_of
 
 Array = np.ndarray[Any, Any]
@@ -139,6 +139,8 @@ class DenseNet:
     def share_with(self, train: Net) -> None:
         """Use the arrays of ``train`` for the parameters that it has under the same names."""
         theirs = {blob.name: blob for blob in train.learnable}
+        for blob in self.learnable:
+            check_shared(blob.name, blob.data, theirs.get(blob.name, blob).data)
         for layer, blobs in self._users.items():
             self._users[layer] = tuple(theirs.get(blob.name, blob) for blob in blobs)
         self.layers = tuple(LayerBlobs(one.name, one.type, self._users[one.name]) for one in self.layers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.protocol import Blob, LayerBlobs
@@ -40,3 +41,15 @@ def check_names(blobs: Iterable[Blob]) -> None:
                 f"{blob.name!r}"
             )
         seen[blob.name] = blob
+
+
+def check_shared(name: str, mine: Any, theirs: Any) -> None:
+    """Raises NetError where a test net's parameter can't be the train net's."""
+    for what in ("shape", "dtype"):
+        own, other = getattr(mine, what), getattr(theirs, what)
+        if own != other:
+            own, other = (tuple(x) if what == "shape" else x for x in (own, other))
+            raise NetError(
+                f"parameter {name!r} has the {what} {own} in a test net and {other} in the train net: both "
+                "must be made alike"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -81,6 +82,8 @@ class Plateau:
             return value == value
         best = state["best"]
         margin = abs(best) * self.threshold if self.relative else self.threshold
+        if math.isinf(best):
+            margin = 0.0  # infinity less a share of itself isn't a number
         return value < best - margin if self.best == "min" else value > best + margin
 
     def notice(self, iteration: int) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -145,18 +145,38 @@ def restore(solver: Solver, path: str | os.PathLike[str], *, history: bool) -> N
     if arrays is None:
         solver.begin_anew()
     solver.went_back(state.iter, _policy_state(solver, state), extra.get("smoothed_loss"))
+    _begin_policy_anew(solver, state, where)
     nets = (solver.net, *solver.test_nets)
     for net, position, random in zip(
         nets, extra.get("data", [None] * len(nets)), extra.get("random", [None] * len(nets)), strict=False
     ):
         if position is not None and isinstance(net, Seekable):
-            net.seek(position)
+            _given_back(solver, net.seek, position, f"{where}: the data of {net.name!r}", "batches begin anew")
         elif "data" in extra and net is solver.net:
             text = "the net's data can't be sought: batches begin anew"
             solver.say(events.Warned(solver.iter, f"{where}: {text}"))
         if random is not None and isinstance(net, Seedable):
-            net.set_rng_state(random)
+            what = f"{where}: the random numbers of {net.name!r}"
+            _given_back(solver, net.set_rng_state, random, what, "they stay as they are")
     solver.say(events.Resumed(solver.iter, where, solver.type))
+
+
+def _given_back(solver: Solver, to: Callable[[Any], None], saved: Any, what: str, instead: str) -> None:
+    """Hand a net what it gave: another kind of net, or of data, may make nothing of it."""
+    try:
+        to(saved)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        told = f"can't go back to where they were ({type(error).__name__}: {error})"
+        solver.say(events.Warned(solver.iter, f"{what} {told}: {instead}"))
+
+
+def _begin_policy_anew(solver: Solver, state: SolverStateData, where: str) -> None:
+    """Say so, where a policy has a state that the file doesn't hold."""
+    saved = state.extra.get("policy")
+    known = saved is not None and saved["name"] == solver.policy.name
+    if not known and set(solver.policy.initial()) - {"current_step"}:
+        text = f"it holds no state of lr_policy {solver.policy.name!r}, which begins anew"
+        solver.say(events.Warned(solver.iter, f"{where}: {text}"))
 
 
 def _carries(solver: Solver, extra: Mapping[str, Any], where: str) -> bool:

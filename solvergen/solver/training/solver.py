@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from solvergen.solver.net.parameters import check_names
 from solvergen.solver.net.protocol import Net, Seedable, Sharing
-from solvergen.solver.training import debugging, events, restoring
+from solvergen.solver.training import debugging, events, parts, restoring
 from solvergen.solver.training.error import TrainingError
 from solvergen.solver.training.events import Action, Event, Listener
 from solvergen.solver.training.reading import check_parameters, read_parameters
 from solvergen.solver.training.smoothing import SmoothedLoss
-from solvergen.solver.training.testing import output_values, tested
+from solvergen.solver.training.testing import checked_outputs, output_values, tested
 from solvergen.solver.training.update import Update
 
 if TYPE_CHECKING:
@@ -62,11 +61,12 @@ class Solver:
 
         self._param = read_parameters(params)
         self._net = net
-        self._test_nets = tuple(test_nets)
+        self._test_nets = _several(test_nets)
         self._listeners: list[Listeners] = _listeners(log)
         self._check_parts()
         self._iter = 0
-        self.policy = policy_of(self._param)
+        type_ = "float64" if self._net.learnable[0].data.dtype == "float64" else "float32"
+        self.policy = policy_of(self._param, type_)
         self.policy_state: Mapping[str, Any] = self.policy.initial()
         if self._param.random_seed >= 0:
             for one in (self._net, *self._test_nets):
@@ -76,10 +76,7 @@ class Solver:
         self._backend = self._choice.backend if backend is None else backend
         self._keeps_update = self._param.snapshot_diff if keep_update is None else keep_update
         self.begin_anew()
-        first = self._net.learnable[0].data
-        self.smoothing = SmoothedLoss(
-            self._param.average_loss, "float64" if first.dtype == "float64" else "float32"
-        )
+        self.smoothing = SmoothedLoss(self._param.average_loss, type_)
         self._keep_window = False
         self._rate_used = 0.0
         # What policies know the loss by: that of the tests where there are some.
@@ -89,7 +86,7 @@ class Solver:
         self._action_function: Callable[[], Action] | None = None
         self._stop_asked = False
         self._exit = False
-        for text in (*self._param.warnings, *self._choice.warnings):
+        for text in (*self._param.warnings, *self._choice.warnings, *self._unshared()):
             self.say(events.Warned(self._iter, text))
         for files in self._param.weights:
             for path in files.split(","):
@@ -194,9 +191,12 @@ class Solver:
         """Train up to ``max_iter``, from a snapshot if one is given.
 
         Afterwards a snapshot is written (``snapshot_after_train``), and if it is time the loss is displayed
-        and nets are tested. A request to stop ends it with the snapshot.
+        and nets are tested. A request to stop ends it with the snapshot. That the snapshot can be written is
+        tried before anything is trained.
         """
         self._exit = False
+        if self._param.snapshot_after_train:
+            restoring.probe(self)
         self.say(
             events.Started(
                 self._iter,
@@ -211,13 +211,13 @@ class Solver:
             self.restore(resume)
         self._step(self._param.max_iter - self._iter)
         every = self._param.snapshot
-        if self._param.snapshot_after_train and (not every or self._iter % every != 0):
+        if self._param.snapshot_after_train and (every <= 0 or self._iter % every != 0):
             self.snapshot()
         if self._exit:
             self.say(events.EarlyStop(self._iter))
             return
         if self._displays():
-            outputs = tuple(self._net.forward())
+            outputs = checked_outputs(self._net, self._net.forward())
             loss = sum(value.loss for value in output_values(outputs))
             self.smoothing.add(loss, self._iter)
             self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, final=True))
@@ -257,9 +257,9 @@ class Solver:
                     break
             self._call("start")
             displays = self._displays()
-            loss = net.forward_backward()
+            loss = self._pass()
             for _ in range(iter_size - 1):
-                loss += net.forward_backward()
+                loss += self._pass()
             loss /= iter_size
             self.smoothing.add(loss, self._iter)
             if displays:
@@ -280,13 +280,23 @@ class Solver:
                 self._exit = True
                 break
 
+    def _pass(self) -> float:
+        loss = self._net.forward_backward()
+        try:
+            return float(loss)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TrainingError(
+                f"forward_backward of the net {self._net.name!r} must return the loss, a number, and "
+                f"returned {loss!r}"
+            ) from error
+
     def _display(self, loss: float, seconds: float, iterations: int) -> None:
         if self._param.debug_info:
             for event in debugging.describe(self._iter, self._net):
                 self.say(event)
         self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, seconds, iterations))
         if self._listeners:
-            self.say(events.Outputs(self._iter, output_values(tuple(self._net.outputs()))))
+            self.say(events.Outputs(self._iter, output_values(checked_outputs(self._net, self._net.outputs()))))
         self._call("display")
 
     def _report_clipping(self, threshold: float) -> None:
@@ -388,14 +398,9 @@ class Solver:
     def _check_parts(self) -> None:
         params, nets = self._param, self._test_nets
         check_parameters(params)
-        for one in (self._net, *nets):
-            missing = [name for name in _OF_NETS if not hasattr(one, name)]
-            if missing:
-                raise TrainingError(
-                    f"a {type(one).__name__} is no net: it lacks {', '.join(missing)} "
-                    "(solvergen.adapters.torch_net.TorchNet makes one of a torch module)"
-                )
-        check_names(self._net.learnable)
+        parts.check_net(self._net, trained=True)
+        for one in nets:
+            parts.check_net(one, trained=False)
         if len(params.test_iter) != len(nets):
             raise TrainingError(
                 f"{len(nets)} test nets were given, but test_iter has {len(params.test_iter)} entries: each "
@@ -406,6 +411,14 @@ class Solver:
         for one in nets:
             if isinstance(one, Sharing):
                 one.share_with(self._net)
+
+    def _unshared(self) -> Iterator[str]:
+        for number, one in enumerate(self._test_nets):
+            if names := parts.unshared(one, self._net):
+                yield (
+                    f"test net {number} has its own {', '.join(names)}, which training doesn't change: a net "
+                    "of the same module or arrays, or one with share_with, tests what is trained"
+                )
 
     def _hook(self, name: str, callback: Callback) -> Callback:
         self._hooks[name].append(callback)
@@ -433,13 +446,17 @@ class Solver:
         if self._stop_asked:
             self._stop_asked = False
             return Action.STOP
-        return Action.NONE if self._action_function is None else self._action_function()
+        if self._action_function is None:
+            return Action.NONE
+        action = self._action_function()
+        if not isinstance(action, Action):
+            raise TrainingError(f"the action function must return an Action, and returned {action!r}")
+        return action
 
     def __repr__(self) -> str:
         return f"Solver(type={self.type!r}, net={self._net.name!r}, iter={self._iter})"
 
 
-_OF_NETS = ("name", "learnable", "layers", "clear_diffs", "forward", "forward_backward", "outputs")
 _HOOKS = ("start", "gradients_ready", "update", "display", "test", "snapshot")
 
 
@@ -448,4 +465,12 @@ def _listeners(log: Any) -> list[Listeners]:
         return []
     if hasattr(log, "handle") or callable(log):
         return [log]
+    if not isinstance(log, Iterable):
+        raise TrainingError(f"log must be a listener or several (with handle, or functions), not {log!r}")
     return list(log)
+
+
+def _several(nets: Any) -> tuple[Net, ...]:
+    if not isinstance(nets, Iterable):
+        raise TrainingError(f"test_nets must be a list of nets, not a {type(nets).__name__}")
+    return tuple(nets)

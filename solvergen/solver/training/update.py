@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.wrappers import PREFIX, Wrappers
-from solvergen.solver.net.error import NetError
 from solvergen.solver.net.protocol import Blob
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ class Update:
         keep_update: bool,
     ) -> None:
         self._blobs = tuple(learnable)
-        if not self._blobs:
-            raise NetError("the net has no parameters to learn: its learnable is empty")
         cls = choice.optimizer_class
         self.definition = cls.definition
         """Of the rule itself, without what surrounds it."""

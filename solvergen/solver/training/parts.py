@@ -1,0 +1,85 @@
+"""Whether what a Solver is given can be trained: said when it is made, not in the middle of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from solvergen.solver.net.error import NetError
+from solvergen.solver.net.parameters import check_names
+from solvergen.solver.training.error import TrainingError
+
+_OF_NETS = ("name", "learnable", "layers", "clear_diffs", "forward", "forward_backward", "outputs")
+_OF_BLOBS = ("name", "data", "diff", "lr_mult", "decay_mult")
+
+
+def check_net(net: Any, *, trained: bool) -> None:
+    """Raises an error for what isn't a net, and with ``trained`` for one that can't be trained."""
+    missing = [name for name in _OF_NETS if not hasattr(net, name)]
+    if missing or isinstance(net, type):
+        lacks = f"it lacks {', '.join(missing)}" if missing else "it is a class: make one of it"
+        raise TrainingError(
+            f"a {type(net).__name__} is no net: {lacks} "
+            "(solvergen.adapters.torch_net.TorchNet makes one of a torch module)"
+        )
+    what = type(net).__name__
+    if not isinstance(net.name, str):
+        raise NetError(f"the name of a {what} must be text, not {net.name!r}")
+    for layer in _sequence(net.layers, f"layers of the net {net.name!r}"):
+        if not (hasattr(layer, "name") and hasattr(layer, "type") and hasattr(layer, "blobs")):
+            raise NetError(f"layers of the net {net.name!r} holds a {type(layer).__name__}, not a LayerBlobs")
+    learnable = _sequence(net.learnable, f"learnable of the net {net.name!r}")
+    for blob in learnable:
+        lacking = [name for name in _OF_BLOBS if not hasattr(blob, name)]
+        if lacking:
+            raise NetError(
+                f"learnable of the net {net.name!r} holds a {type(blob).__name__}, not a Blob: it lacks "
+                f"{', '.join(lacking)}"
+            )
+    if trained:
+        if not learnable:
+            raise NetError("the net has no parameters to learn: its learnable is empty")
+        check_names(learnable)
+        _check_multipliers(net)
+
+
+def unshared(net: Any, train: Any) -> list[str]:
+    """The parameters of a test net that have the names of the train net's and aren't the same memory."""
+    theirs = {blob.name: blob.data for blob in train.learnable}
+    return [
+        blob.name
+        for blob in net.learnable
+        if blob.name in theirs and not _same_memory(blob.data, theirs[blob.name])
+    ]
+
+
+def _sequence(value: Any, what: str) -> Sequence[Any]:
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise NetError(f"{what} must be a list or tuple, not a {type(value).__name__}")
+    return value
+
+
+def _check_multipliers(net: Any) -> None:
+    """What several layers use must be learned alike by all of them, as Caffe wants it too."""
+    owners = {id(blob.data): blob for blob in net.learnable}
+    for layer in net.layers:
+        for blob in layer.blobs:
+            owner = owners.get(id(blob.data), blob)
+            for name in ("lr_mult", "decay_mult"):
+                mine, own = getattr(blob, name), getattr(owner, name)
+                if mine != own:
+                    raise NetError(
+                        f"layer {layer.name!r} uses the parameter {owner.name!r} with {name} {mine}, which "
+                        f"is learned with {own}: give it once, or the same"
+                    )
+
+
+def _same_memory(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        return mine.size == 0 or np.may_share_memory(mine, theirs)
+    try:
+        return bool(mine.data.ptr == theirs.data.ptr)  # CuPy
+    except AttributeError:
+        return True  # of an array that isn't known nothing is said
