@@ -30,7 +30,7 @@ def plot(
     from solvergen.solver.logs.plot import check_drawing, draw
     from solvergen.solver.logs.reading import read_log
 
-    picture = log.with_suffix(".svg") if out is None else out
+    picture = out or Path(f"{log}.svg" if not log.name else log.with_suffix(".svg"))
     check_drawing(picture)
     read = read_log(log)
     for warning in read.warnings:

@@ -167,10 +167,11 @@ def score_model(
     from solvergen.solver.logs.caffe_log import CaffeLog, output_text
     from solvergen.solver.logs.glog import number
     from solvergen.solver.logs.sinks import to_stderr
-    from solvergen.solver.parameters.model import SolverParameters
     from solvergen.solver.parameters.net_state import NetState
     from solvergen.solver.scoring import score
-    from solvergen.solver.training.solver import Solver
+    from solvergen.solver.training.events import Warned
+    from solvergen.solver.training.parts import check_net
+    from solvergen.solver.training.restoring import load_weights
 
     files = _list(weights)
     if not files:
@@ -179,11 +180,9 @@ def score_model(
     say = log.say
     with blaming_the_net(net):
         made = find_factory(net).make("TEST", state=_state(NetState(phase="TEST", level=0), level, stage))
-        # A solver that will make no step: it knows how models fit nets.
-        loader = Solver(SolverParameters(net=net, lr_policy="fixed", solver_mode="CPU"), made, backend="auto")
-        loader.add_listener(log)
+        check_net(made, trained=False)
         for file in files:
-            loader.load_weights(file)
+            load_weights(made, file, lambda text: log.handle(Warned(0, text)))
         say(f"Running for {iterations} iterations.", "caffe.cpp:281")
 
         def tell(batch: int, name: str, value: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -164,7 +165,7 @@ def _wrappers(params: SolverParameters, *, l1: float = 0.0, l2: float = 0.0) -> 
     """
     clip = params.clip_gradients
     made: dict[str, Any] = {}
-    if clip >= 0.0:
+    if 0.0 <= clip < math.inf:  # nothing is above infinity
         made["clip_grad_norm"] = clip
     if params.iter_size > 1:
         made["normalize"] = 1.0 / params.iter_size

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvergen.solver.net.protocol import loss_of
+from solvergen.solver.net.protocol import Output, loss_of
 from solvergen.solver.training.events import OutputValue
+from solvergen.solver.training.testing import check_same, checked_outputs
 
 if TYPE_CHECKING:
     from solvergen.solver.net.protocol import Net
@@ -36,19 +37,26 @@ class Score:
 
 
 def score(net: Net, iterations: int, tell: Callable[[int, str, float], None]) -> Score:
-    """Run ``net`` over ``iterations`` batches; ``tell`` hears of each batch's outputs."""
+    """Run ``net`` over ``iterations`` batches; ``tell`` hears of each batch's outputs.
+
+    Raises NetError for outputs that aren't the same ones for each batch.
+    """
     loss = 0.0
     names: list[tuple[str, float]] = []
     sums = np.zeros(0)
+    first: tuple[Output, ...] = ()
     for batch in range(iterations):
-        outputs = net.forward()
+        outputs = checked_outputs(net, net.forward())
         loss += loss_of(outputs)
         numbers = [
             (output.name, output.loss_weight, float(value))
             for output in outputs
-            for value in np.asarray(output.values).reshape(-1)
+            for value in output.values.reshape(-1)
         ]
-        if batch == 0:
+        if batch:
+            check_same(net, first, outputs)
+        else:
+            first = outputs
             names = [(name, weight) for name, weight, _ in numbers]
             sums = np.zeros(len(numbers))
         sums += [value for _, _, value in numbers]

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from solvergen.solver.logs.curves import Gatherer, NetOutput
 
 _NUMBER = r"(?P<value>[-+]?(?:nan|inf|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?))"
+_COUNT = r"\d{1,18}"  # what is longer is no count of Caffe's
 # Before 2016 nothing stood in the parentheses' place.
-_LOSS = re.compile(rf"Iteration (?P<iteration>\d+)(?: \([^)]*\))?, loss = {_NUMBER}", re.IGNORECASE)
-_RATE = re.compile(rf"Iteration (?P<iteration>\d+), lr = {_NUMBER}", re.IGNORECASE)
-_TESTING = re.compile(r"Iteration (?P<iteration>\d+), Testing net \(#(?P<net>\d+)\)")
+_LOSS = re.compile(rf"Iteration (?P<iteration>{_COUNT})(?: \([^)]*\))?, loss = {_NUMBER}", re.IGNORECASE)
+_RATE = re.compile(rf"Iteration (?P<iteration>{_COUNT}), lr = {_NUMBER}", re.IGNORECASE)
+_TESTING = re.compile(rf"Iteration (?P<iteration>{_COUNT}), Testing net \(#(?P<net>{_COUNT})\)")
 _OUTPUT = re.compile(
     rf"(?P<phase>Train|Test) net output #\d+: (?P<name>\S+) = {_NUMBER}(?P<loss> \(\*)?", re.IGNORECASE
 )

@@ -9,6 +9,8 @@ from typing import Any
 from solvergen.solver.logs.caffe_reader import TEST_LOSS
 from solvergen.solver.logs.curves import Gatherer, NetOutput
 
+_MOST = 10**18
+
 
 def read_json_lines(lines: Iterable[str], into: Gatherer) -> None:
     """Take what is known from records; a line that isn't one is passed over with a warning.
@@ -20,12 +22,14 @@ def read_json_lines(lines: Iterable[str], into: Gatherer) -> None:
             continue
         try:
             _take(json.loads(line), into)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             into.warnings.append(f"line {number} isn't a whole record, and was passed over")
 
 
 def _take(record: dict[str, Any], into: Gatherer) -> None:
     kind, iteration = record["event"], int(record["iter"])
+    if not 0 <= iteration < _MOST:
+        raise ValueError(f"iteration {iteration}")
     if kind == "iteration":
         into.loss(iteration, float(record["smoothed"]))
         if not record["final"]:  # no update follows, so no rate is used

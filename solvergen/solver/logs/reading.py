@@ -14,6 +14,13 @@ class LogError(SolvergenError):
     """A log can't be read, written or drawn."""
 
 
+def _encoding(path: Path) -> str:
+    """By the mark that files begin with under Windows; Caffe's and ours have none."""
+    with path.open("rb") as file:
+        mark = file.read(2)
+    return "utf-16" if mark in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
 def read_log(path: str | Path) -> TrainingLog:
     """Read a log in Caffe's form (Caffe's own, too) or one of JSON lines.
 
@@ -23,7 +30,7 @@ def read_log(path: str | Path) -> TrainingLog:
     path = Path(path)
     gatherer = Gatherer()
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with path.open(encoding=_encoding(path), errors="replace") as file:
             is_json = file.read(1) == "{"
             file.seek(0)
             (read_json_lines if is_json else read_caffe)(file, gatherer)

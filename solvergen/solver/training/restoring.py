@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,7 +138,7 @@ def restore(solver: Solver, path: str | os.PathLike[str], *, history: bool) -> N
     extra = state.extra
     carried = history and _carries(solver, extra, where)
     arrays = _arrays(solver, state, where) if carried else None
-    copies = [] if model is None else _matched(solver, model, os.fspath(path))
+    copies = [] if model is None else _matched(solver.net, model, os.fspath(path), partial(_warn, solver))
     if arrays is not None:
         _put_back(solver, state, arrays)  # which may find that something doesn't fit
     for blob, array in copies:
@@ -151,10 +152,12 @@ def restore(solver: Solver, path: str | os.PathLike[str], *, history: bool) -> N
         nets, extra.get("data", [None] * len(nets)), extra.get("random", [None] * len(nets)), strict=False
     ):
         if position is not None and isinstance(net, Seekable):
-            _given_back(solver, net.seek, position, f"{where}: the data of {net.name!r}", "batches begin anew")
+            _given_back(
+                solver, net.seek, position, f"{where}: the data of {net.name!r}", "batches begin anew"
+            )
         elif "data" in extra and net is solver.net:
             text = "the net's data can't be sought: batches begin anew"
-            solver.say(events.Warned(solver.iter, f"{where}: {text}"))
+            _warn(solver, f"{where}: {text}")
         if random is not None and isinstance(net, Seedable):
             what = f"{where}: the random numbers of {net.name!r}"
             _given_back(solver, net.set_rng_state, random, what, "they stay as they are")
@@ -167,7 +170,7 @@ def _given_back(solver: Solver, to: Callable[[Any], None], saved: Any, what: str
         to(saved)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         told = f"can't go back to where they were ({type(error).__name__}: {error})"
-        solver.say(events.Warned(solver.iter, f"{what} {told}: {instead}"))
+        _warn(solver, f"{what} {told}: {instead}")
 
 
 def _begin_policy_anew(solver: Solver, state: SolverStateData, where: str) -> None:
@@ -176,7 +179,7 @@ def _begin_policy_anew(solver: Solver, state: SolverStateData, where: str) -> No
     known = saved is not None and saved["name"] == solver.policy.name
     if not known and set(solver.policy.initial()) - {"current_step"}:
         text = f"it holds no state of lr_policy {solver.policy.name!r}, which begins anew"
-        solver.say(events.Warned(solver.iter, f"{where}: {text}"))
+        _warn(solver, f"{where}: {text}")
 
 
 def _carries(solver: Solver, extra: Mapping[str, Any], where: str) -> bool:
@@ -196,7 +199,7 @@ def _carries(solver: Solver, extra: Mapping[str, Any], where: str) -> bool:
             f"kept, and the states of {mine} begin anew (solvergen snapshot convert carries some over)"
         )
         carried = False
-    solver.say(events.Warned(solver.iter, f"{where}: {text}"))
+    _warn(solver, f"{where}: {text}")
     return carried
 
 
@@ -230,7 +233,7 @@ def _warnings_said(solver: Solver) -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for warning in caught:
-        solver.say(events.Warned(solver.iter, str(warning.message)))
+        _warn(solver, str(warning.message))
 
 
 def _put_back(solver: Solver, state: SolverStateData, arrays: Mapping[str, Mapping[str, Any]]) -> None:
@@ -258,27 +261,32 @@ def _policy_state(solver: Solver, state: SolverStateData) -> Mapping[str, Any]:
     return initial
 
 
-def load_weights(solver: Solver, path: str | os.PathLike[str]) -> None:
-    """Copy the parameters of a model file into the net."""
+def load_weights(net: Net, path: str | os.PathLike[str], warn: Callable[[str], None]) -> None:
+    """Copy the parameters of a model file into a net; ``warn`` hears of layers that the other one lacks."""
     from solvergen.solver import files
 
-    for blob, array in _matched(solver, files.read_model(path), os.fspath(path)):
+    for blob, array in _matched(net, files.read_model(path), os.fspath(path), warn):
         copy_into(blob.data, array)
 
 
-def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, np.ndarray[Any, Any]]]:
+def _warn(solver: Solver, text: str) -> None:
+    solver.say(events.Warned(solver.iter, text))
+
+
+def _matched(
+    net: Net, model: ModelData, where: str, warn: Callable[[str], None]
+) -> list[tuple[Blob, np.ndarray[Any, Any]]]:
     """What of a model goes where, by the layers' names. Raises an error where shapes differ."""
     from solvergen.solver import files
 
-    layers = {layer.name: layer for layer in solver.net.layers}
-    uses = Counter(id(blob.data) for layer in solver.net.layers for blob in layer.blobs)
+    layers = {layer.name: layer for layer in net.layers}
+    uses = Counter(id(blob.data) for layer in net.layers for blob in layer.blobs)
     copies = []
     for source in model.layers:
         target = layers.pop(source.name, None)
         if target is None:
             if source.blobs:
-                text = f"{where}: ignoring layer {source.name!r}, which the net lacks"
-                solver.say(events.Warned(solver.iter, text))
+                warn(f"{where}: ignoring layer {source.name!r}, which the net lacks")
             continue
         missing = len(target.blobs) - len(source.blobs) if source.partial else 0
         found = source.blobs + (None,) * missing
@@ -296,7 +304,5 @@ def _matched(solver: Solver, model: ModelData, where: str) -> list[tuple[Blob, n
             copies.append((blob, files.fitted(array, tuple(blob.data.shape), what)))
     for name, layer in layers.items():
         if layer.blobs:
-            solver.say(
-                events.Warned(solver.iter, f"{where}: there is no layer {name!r}, whose parameters stay")
-            )
+            warn(f"{where}: there is no layer {name!r}, whose parameters stay")
     return copies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from solvergen.runtime.optimizer import Optimizer
     from solvergen.solver.choice import Choice
     from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.policies.arithmetic import NetType
 
 Callback = Callable[["Solver"], object]
 Listeners = Listener | Callable[[Event], None]
@@ -65,7 +67,7 @@ class Solver:
         self._listeners: list[Listeners] = _listeners(log)
         self._check_parts()
         self._iter = 0
-        type_ = "float64" if self._net.learnable[0].data.dtype == "float64" else "float32"
+        type_: NetType = "float64" if self._net.learnable[0].data.dtype == "float64" else "float32"
         self.policy = policy_of(self._param, type_)
         self.policy_state: Mapping[str, Any] = self.policy.initial()
         if self._param.random_seed >= 0:
@@ -209,6 +211,11 @@ class Solver:
         )
         if resume is not None:
             self.restore(resume)
+            if self._iter >= self._param.max_iter:
+                told = f"{os.fspath(resume)} is of iteration {self._iter}, and max_iter is"
+                self.say(
+                    events.Warned(self._iter, f"{told} {self._param.max_iter}: nothing is left to train")
+                )
         self._step(self._param.max_iter - self._iter)
         every = self._param.snapshot
         if self._param.snapshot_after_train and (every <= 0 or self._iter % every != 0):
@@ -237,7 +244,7 @@ class Solver:
             self.say(events.Warned(self._iter, notice))
         self.update.apply(rate)
         self.policy_state, self._rate_used = state, rate
-        if self._param.clip_gradients >= 0 and self._listeners:
+        if 0 <= self._param.clip_gradients < math.inf and self._listeners:
             self._report_clipping(self._param.clip_gradients)
         self._iter += 1
 
@@ -296,7 +303,8 @@ class Solver:
                 self.say(event)
         self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, seconds, iterations))
         if self._listeners:
-            self.say(events.Outputs(self._iter, output_values(checked_outputs(self._net, self._net.outputs()))))
+            outputs = checked_outputs(self._net, self._net.outputs())
+            self.say(events.Outputs(self._iter, output_values(outputs)))
         self._call("display")
 
     def _report_clipping(self, threshold: float) -> None:
@@ -373,7 +381,7 @@ class Solver:
 
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Take parameters from a model file, layer by layer of the same name. Training begins at 0."""
-        restoring.load_weights(self, path)
+        restoring.load_weights(self._net, path, lambda text: self.say(events.Warned(self._iter, text)))
 
     def begin_anew(self) -> None:
         """Make the optimizer anew: its states and counts begin from the parameters as they are."""

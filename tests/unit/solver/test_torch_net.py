@@ -195,3 +195,10 @@ def test_a_data_loader():
 def test_what_is_refused(make, said):
     with pytest.raises(NetError, match=said):
         make()
+
+
+def test_sharing_needs_equal_shapes():
+    other = TorchNet(torch.nn.Linear(3, 5), mse, Batches(X, Y, batch_size=4), phase="TEST")
+    first = TorchNet(torch.nn.Linear(3, 2), mse, Batches(X, Y, batch_size=4))
+    with pytest.raises(NetError, match="'weight' has the shape"):
+        Solver(params(test_iter=(1,), test_interval=1), first, [other], backend="numpy")

@@ -127,3 +127,11 @@ def test_stderr_that_nobody_reads_any_more() -> None:
     assert process.stdout.read() == b"done\n"
     process.stdout.close()
     assert process.wait() == 0
+
+
+def test_a_name_with_odd_bytes_ends_no_log(tmp_path: Path) -> None:
+    file = LineFile(tmp_path / "run.log")
+    file("net caf\udce9")
+    file("\u00e9")
+    file.close()
+    assert (tmp_path / "run.log").read_bytes() == b"net caf\\udce9\n\xc3\xa9\n"

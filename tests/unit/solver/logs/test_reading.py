@@ -100,3 +100,21 @@ def test_nothing_about_a_training(tmp_path: Path, text: str) -> None:
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(LogError, match=r"nowhere\.log: No such file"):
         read_log(tmp_path / "nowhere.log")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "Iteration 5, loss = 1\n".encode("utf-16"),
+        b"\xef\xbb\xbfIteration 5, loss = 1\n",
+        b"\x00\xff\nIteration 5, loss = 1\r\nIteration " + b"9" * 5000 + b", loss = 2\n",
+        b'\xef\xbb\xbf{"event":"iteration","iter":5,"smoothed":1,"final":true}\n',
+        b'{"event":"iteration","iter":5,"smoothed":1,"final":true}\n{"event":"iteration","iter":1e999}\n'
+        b'{"event":"iteration","iter":1e300,"smoothed":1,"final":true}\n' + b"[" * 100_000,
+    ],
+)
+def test_odd_bytes(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(data)
+    log = read_log(path)
+    assert (log.loss.iterations, log.loss.values) == ((5,), (1.0,))
