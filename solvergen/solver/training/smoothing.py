@@ -51,10 +51,10 @@ class SmoothedLoss:
             "losses": [float(x).hex() for x in self._losses],
         }
 
-    def restore(self, state: Mapping[str, Any]) -> bool:
-        """Go on from there; False, with nothing changed, if the window is another now."""
+    def restore(self, state: Mapping[str, Any], iteration: int) -> bool:
+        """Go on from there at ``iteration``; False, with nothing changed, if the window is another now."""
         losses = [self._type(float.fromhex(x)) for x in state["losses"]]
-        if len(losses) > self._window:
+        if len(losses) != min(iteration - int(state["start"]), self._window):
             return False
         self._start = int(state["start"])
         self._value = self._type(float.fromhex(state["value"]))

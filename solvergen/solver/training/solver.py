@@ -399,7 +399,7 @@ class Solver:
         """For ``restore``: from here training goes on."""
         self._iter = iteration
         self.policy_state = policy_state
-        self._keep_window = smoothed is not None and self.smoothing.restore(smoothed)
+        self._keep_window = smoothed is not None and self.smoothing.restore(smoothed, iteration)
 
     # The small parts.
 

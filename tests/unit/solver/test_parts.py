@@ -268,3 +268,16 @@ def test_a_plateau_that_the_file_doesnt_hold_is_said(tmp_path):
         make(Scripted(), **more, log=log).restore(state)
         texts = [e.text for e in log.events if isinstance(e, Warned)]
         assert any("no state of lr_policy 'plateau'" in text for text in texts) is said
+
+
+@pytest.mark.parametrize(("window", "kept"), [(3, True), (2, False), (4, False), (9, False)])
+def test_another_window_of_losses_begins_anew(tmp_path, window, kept):
+    """By a window that isn't what the state was written with, the oldest loss can't be told."""
+    more = {"snapshot_format": "SAFETENSORS", "snapshot_prefix": f"{tmp_path}/s"}
+    first = make(Scripted(), average_loss=3, **more)
+    first.on_start(lambda s: setattr(s.net, "loss", float(s.iter)))
+    first.step(4)
+    second = make(Scripted(loss=4.0), average_loss=window, **more)
+    second.restore(first.snapshot()[1])
+    second.step(1)
+    assert second.smoothed_loss == (3.0 if kept else 4.0)
