@@ -148,3 +148,60 @@ def test_lr_draws(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = said(capsys, "solver", "lr", "s.prototxt", "--plot", "a.bmp")
     assert code == 1
     assert err == "solvergen: a.bmp: pictures are 'svg', 'png' and 'pdf', not 'bmp'\n"
+
+
+FACTORIES = """\
+import numpy as np
+from solvergen.solver.net.dense import DenseNet, InnerProduct
+from solvergen.solver.net.protocol import Output
+
+X = np.ones((4, 3))
+COUNT = [0]
+
+def make():
+    return DenseNet(X, X[:, :2], [InnerProduct("a", 2)], batch_size=2)
+
+def frozen():
+    net = make()
+    net.learnable = ()
+    return net
+
+def growing():
+    net = make()
+    def forward():
+        COUNT[0] += 1
+        return (Output("a", np.zeros(COUNT[0])),)
+    net.forward = forward
+    return net
+
+def lossless():
+    net = make()
+    net.forward_backward = lambda: None
+    return net
+"""
+
+
+def test_nets_that_are_odd(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "odd_nets.py").write_text(FACTORIES)
+    text = GOOD.replace("test_iter: 10\ntest_interval: 500\n", "").replace("max_iter: 10000", "max_iter: 1")
+    (here / "s.prototxt").write_text(text)
+    train = ("train", "--solver", "s.prototxt", "--net")
+    code, _, err = said(capsys, *train, "odd_nets:make")
+    assert code == 0, err
+    test = ("test", "--weights", "s_iter_1.caffemodel", "--iterations", "2", "--net")
+    code, out, err = said(capsys, *test, "odd_nets:frozen", "--json")
+    assert code == 0, err
+    assert [each["name"] for each in json.loads(out)["outputs"]] == ["loss"]
+    for arguments, words in (
+        ((*test, "odd_nets:growing"), "needs the same outputs"),
+        ((*train, "odd_nets:frozen"), "no parameters to learn"),
+        ((*train, "odd_nets:lossless"), "must return the loss"),
+    ):
+        code, _, err = said(capsys, *arguments)
+        assert (code, words in err, "bug" in err) == (1, True, False), err
+
+
+def test_a_log_that_is_a_folder(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    code, _, err = said(capsys, "solver", "plot", ".")
+    assert (code, err) == (1, "solvergen: .: Is a directory\n")
