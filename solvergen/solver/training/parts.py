@@ -63,7 +63,8 @@ def _sequence(value: Any, what: str) -> Sequence[Any]:
 
 def _check_multipliers(net: Any) -> None:
     """What several layers use must be learned alike by all of them, as Caffe wants it too."""
-    owners = {id(blob.data): blob for blob in net.learnable}
+    kept = [(blob.data, blob) for blob in net.learnable]  # alive, so that no other array gets their ids
+    owners = {id(data): blob for data, blob in kept}
     for layer in net.layers:
         for blob in layer.blobs:
             owner = owners.get(id(blob.data), blob)
