@@ -13,6 +13,8 @@ Term = TypeVar("Term")
 
 CHUNK = 4096
 LANES = 256
+TILE_ROWS = 64
+TILE_COLUMNS = 256
 
 
 def total(terms: Sequence[Term], combine: Callable[[Term, Term], Term], zero: Term) -> Term:
@@ -26,6 +28,27 @@ def total(terms: Sequence[Term], combine: Callable[[Term, Term], Term], zero: Te
 def total_over_all(terms: Sequence[Term], combine: Callable[[Term, Term], Term], zero: Term) -> Term:
     """The same of tensors' totals: that of a single tensor is left as it is."""
     return terms[0] if len(terms) == 1 else total(terms, combine, zero)
+
+
+def row_total(terms: Sequence[Term], combine: Callable[[Term, Term], Term], zero: Term) -> Term:
+    """The total of a row of elements: in a tile its terms are lanes; the tiles' results are terms again."""
+    tiles = [
+        _halved([*part, *[zero] * (TILE_COLUMNS - len(part))], combine)
+        for at in range(0, len(terms), TILE_COLUMNS)
+        for part in [terms[at : at + TILE_COLUMNS]]
+    ]
+    return total_over_all(tiles, combine, zero)
+
+
+def column_total(terms: Sequence[Term], combine: Callable[[Term, Term], Term], zero: Term) -> Term:
+    """The total of a column of elements: in each tile from the top; the tiles' results are terms again."""
+    tiles = []
+    for at in range(0, len(terms), TILE_ROWS):
+        value = zero
+        for term in terms[at : at + TILE_ROWS]:
+            value = combine(value, term)
+        tiles.append(value)
+    return total_over_all(tiles, combine, zero)
 
 
 def add(a: float, b: float) -> float:
@@ -47,7 +70,11 @@ def _chunk(terms: Sequence[Term], combine: Callable[[Term, Term], Term], zero: T
     lanes = [zero] * LANES
     for index, term in enumerate(terms):
         lanes[index % LANES] = combine(lanes[index % LANES], term)
-    half = LANES // 2
+    return _halved(lanes, combine)
+
+
+def _halved(lanes: list[Term], combine: Callable[[Term, Term], Term]) -> Term:
+    half = len(lanes) // 2
     while half:
         lanes = [combine(lanes[lane], lanes[lane + half]) for lane in range(half)]
         half //= 2

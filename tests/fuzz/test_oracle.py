@@ -31,6 +31,7 @@ from solvergen.verify.fuzzing.spans import NAN, Span, between, contains, exactly
 from solvergen.verify.limits import Limits
 from solvergen.verify.settings import space_of
 from tests.fuzz.built import SMALL
+from tests.support.line_rule import SPEC as LINER
 
 ROOT = Path(__file__).parents[2]
 SPECS = sorted([*(ROOT / "specs").glob("*.yaml"), *(ROOT / "tests/support/specs").glob("*.yaml")])
@@ -266,6 +267,44 @@ def test_planted_faults_of_reductions_are_noticed(fault: str) -> None:
 
     found = _departures(ROOT / "tests/support/specs/reductions.yaml", change)
     assert found, f"{fault}: {before} became {after}, and nothing was noticed"
+
+
+PLANTED_IN_LINES = {
+    "other lines": ('max_abs(grad, "rows")', 'max_abs(grad, "matrices")'),
+    "another kind": ('sum_of(above, "matrices"', 'max_abs(above, "matrices"'),
+    "of the tensor": ('max_abs(across, "matrices", "columns")', 'max_abs(across, "tensor", "columns")'),
+    "not rounded": ("real(above) * real(across)", "real(above * across)"),
+    "axes": ("if ndim > 1", "if ndim > 0"),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED_IN_LINES)
+def test_planted_faults_of_lines_are_noticed(fault: str, tmp_path: Path) -> None:
+    before, after = PLANTED_IN_LINES[fault]
+
+    def change(text: str) -> str:
+        assert before in text, text
+        return text.replace(before, after)
+
+    assert _departures(_liner(tmp_path), change), f"{fault}: {before} became {after}"
+
+
+def test_other_tiles_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(order, "TILE_ROWS", 32)
+    limits = Limits(tensors=1, steps=1, elements=900)
+    assert _departures(_liner(tmp_path), lambda text: text, limits)
+
+
+def test_lines_are_known_to_the_bit(tmp_path: Path) -> None:
+    tally = check_meaning(_liner(tmp_path), examples=6, limits=Limits(tensors=2, steps=1, elements=900))
+    assert tally.total > 100
+    assert tally.exact == tally.total
+
+
+def _liner(folder: Path) -> Path:
+    path = folder / "liner.yaml"
+    path.write_text(LINER, encoding="utf-8")
+    return path
 
 
 @pytest.mark.parametrize("name", ["LANES", "CHUNK"])

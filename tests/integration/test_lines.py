@@ -1,4 +1,4 @@
-"""Much of what the language can do with lines, in one rule: against plain NumPy, and to the bit on the CPU."""
+"""Much of what the language can do with lines, in one rule: against plain NumPy; on the CPU, its bits."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from solvergen.verify.example import Example
 from solvergen.verify.fuzzing.rule import Rule
 from solvergen.verify.fuzzing.spans import Span, Value, contains, exactly
 from solvergen.verify.fuzzing.together import Outcome, TakingPart, step_together
+from solvergen.verify.lines import matrices_of
 from solvergen.verify.trace import Moment, Trace
 
 
@@ -81,6 +82,8 @@ def _taking_part(
     if gradient is None:
         return None
     arrays = {n: _floats(a) for n, a in before.buffers[tensor.name].items()} | {"grad": _floats(gradient)}
+    of_lines = {name for names in definition.line_states.values() for name in names}
+    lines = {name: arrays.pop(name) for name in list(arrays) if name in of_lines}
     return TakingPart(
         tensor.param.dtype.name,
         hyperparameters_of(definition, example, step, tensor),
@@ -88,6 +91,9 @@ def _taking_part(
         after.counts[tensor.name],
         [{n: values[i] for n, values in arrays.items()} for i in range(gradient.size)],
         before.scalars[tensor.name],
+        matrices_of(definition.view, tensor.shape) if definition.view else (1, 1, gradient.size),
+        lines,
+        len(tensor.shape),
     )
 
 
@@ -118,7 +124,11 @@ def _values(
             if name in after.scalars[tensor]:
                 yield _Place(tensor, name, None, value), after.scalars[tensor][name]
         for name, array in after.buffers[tensor].items():
+            of_lines = outcome.lines.get(name)
             for element, found in enumerate(_floats(array)):
+                if of_lines is not None:
+                    yield _Place(tensor, name, element, of_lines[element]), found
+                    continue
                 yield _Place(tensor, name, element, outcome.elements[element][name]), found
     for name, found in after.shared.items():
         value = exactly(before.shared[name]) if shared is None else shared[name]

@@ -4,20 +4,31 @@ and elements" and "Whole numbers", on terms.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from solvergen.verify.fuzzing.rule import Rule
-from solvergen.verify.fuzzing.terms import CONDITIONS, REDUCTIONS, Term, names_in
+from solvergen.verify.fuzzing.terms import AXES, CONDITIONS, LINES, REDUCTIONS, Term, names_in
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Of a value: is it one for each element, is it a condition, is it known to be whole?"""
+    """Of a value: is it one for each element, is it a condition, is it known to be whole? ``lines``: "rows",
+    "columns" or "matrices" if there is one for each of these."""
 
     element: bool
     condition: bool = False
     whole: bool = False
+    lines: str = ""
+
+
+def together(kinds: Iterable[Kind]) -> tuple[bool, str]:
+    """Where values of these kinds meet: are they elements then, and if not, of which lines?"""
+    found = list(kinds)
+    lines = {kind.lines for kind in found}
+    if any(kind.element for kind in found) or {"rows", "columns"} <= lines:
+        return True, ""
+    return False, next((line for line in ("rows", "columns", "matrices") if line in lines), "")
 
 
 SCALAR, ELEMENT = Kind(element=False), Kind(element=True)
@@ -31,13 +42,15 @@ def kind_of(term: Term, names: Mapping[str, Kind]) -> Kind:
     if term.op == "name":
         return names[term.text]
     if term.op in REDUCTIONS:
-        return SCALAR
+        return Kind(element=False, lines=LINES.get(term.text, ""))
     args = [kind_of(arg, names) for arg in term.args]
-    element = any(arg.element for arg in args)
+    element, lines = together(args)
     if term.op in CONDITIONS:
-        return Kind(element, condition=True)
+        return Kind(element, condition=True, lines=lines)
     if element:
         return ELEMENT
+    if lines:
+        return Kind(element=False, lines=lines)
     if term.op == "floor":
         return Kind(element=False, whole=True)
     if term.op == "neg" and term.args[0].op == "number" and float(term.args[0].text) == 0:
@@ -60,10 +73,14 @@ def is_written_count(exponent: Term) -> bool:
 
 def kinds_of(rule: Rule) -> dict[str, Kind]:
     """The kind of every name. A temporary has one over all its assignments, the least that holds them all."""
-    known = {"param": ELEMENT, "grad": ELEMENT, "t": Kind(element=False, whole=True)}
+    whole = Kind(element=False, whole=True)
+    known = {"param": ELEMENT, "grad": ELEMENT, "t": whole, AXES: whole}
     known |= {name: Kind(element=False, whole=whole) for name, whole in rule.hyperparameters.items()}
     known |= {option.name: Kind(element=False, condition=True) for option in rule.options}
-    known |= {state.name: Kind(element=state.shape == "param") for state in rule.states}
+    known |= {
+        state.name: Kind(element=state.shape == "param", lines=LINES.get(state.shape, ""))
+        for state in rule.states
+    }
     found: dict[str, Kind] = {}
     declared = frozenset(known)
     while True:
@@ -79,5 +96,5 @@ def kinds_of(rule: Rule) -> dict[str, Kind]:
 
 
 def _both(a: Kind, b: Kind) -> Kind:
-    element = a.element or b.element
-    return Kind(element, a.condition, a.whole and b.whole and not element)
+    element, lines = together((a, b))
+    return Kind(element, a.condition, a.whole and b.whole and not element and not lines, lines)

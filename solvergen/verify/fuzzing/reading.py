@@ -6,7 +6,17 @@ from __future__ import annotations
 
 import re
 
-from solvergen.verify.fuzzing.terms import COMPARISONS, FUNCTIONS, OVER_ALL, REDUCTIONS, Term, call, name
+from solvergen.verify.fuzzing.terms import (
+    AXES,
+    COMPARISONS,
+    FUNCTIONS,
+    LINES,
+    OVER_ALL,
+    REDUCTIONS,
+    Term,
+    call,
+    name,
+)
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)"
@@ -146,9 +156,12 @@ class _Reader:
             self.take()
             args.append(self.choice())
         self.take(")")
+        if text == "ndim" and args == [name("param")]:
+            return name(AXES)
         over = ""
-        if text in REDUCTIONS and args[-1] == name(OVER_ALL):
-            args, over = args[:-1], OVER_ALL
+        if text in REDUCTIONS and args[-1].op == "name" and args[-1].text in (OVER_ALL, *LINES):
+            over = args[-1].text
+            args = args[:-1]
         if {**FUNCTIONS, **REDUCTIONS}.get(text) != len(args):
             raise ValueError(f"{text} doesn't take {len(args)} arguments")
         return Term(text, tuple(args), over)

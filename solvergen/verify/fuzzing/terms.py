@@ -23,6 +23,19 @@ REDUCTIONS = {"sum": 1, "mean": 1, "dot": 2, "norm2": 1, "norm1": 1, "max_abs": 
 OVER_ALL = "all"
 """The last argument of a reduction over all tensors."""
 
+LINES = {
+    "rows": "rows",
+    "columns": "columns",
+    "matrices": "matrices",
+    "leading": "rows",
+    "trailing": "columns",
+}
+"""The last arguments of reductions along lines, and shapes of states of lines; what each is of the view's
+matrices."""
+
+AXES = "@ndim"
+"""The name under which the number of the parameter's axes, ``ndim(param)``, is kept."""
+
 CONDITIONS = frozenset({*COMPARISONS, "and", "or", "not"})
 """Operations that give a condition."""
 
@@ -31,7 +44,7 @@ CONDITIONS = frozenset({*COMPARISONS, "and", "or", "not"})
 class Term:
     """An operation on ``args``. ``op`` is "number" or "name", and ``text`` how it is spelt; or "neg", an
     operator, "and", "or", "not", a function or a reduction. ``a if c else b`` is ``where``. The ``text`` of a
-    reduction is OVER_ALL if it is over all tensors."""
+    reduction is OVER_ALL if it is over all tensors, and along lines one of LINES."""
 
     op: str
     args: tuple[Term, ...] = ()

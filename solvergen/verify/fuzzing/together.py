@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from solvergen.verify import order
 from solvergen.verify.fuzzing import spans
-from solvergen.verify.fuzzing.kinds import kinds_of
+from solvergen.verify.fuzzing.kinds import kinds_of, together
 from solvergen.verify.fuzzing.meaning import Evaluator, reduction_key
 from solvergen.verify.fuzzing.rounding import DOUBLE, FORMATS
 from solvergen.verify.fuzzing.rule import Assignment, Rule
 from solvergen.verify.fuzzing.spans import Truth, Value, between, exactly
-from solvergen.verify.fuzzing.terms import OVER_ALL, REDUCTIONS, Term
+from solvergen.verify.fuzzing.terms import AXES, LINES, OVER_ALL, REDUCTIONS, Term
 
 ZERO = exactly(0.0)
 
@@ -29,6 +29,8 @@ class TakingPart:
 
     ``storage`` names the parameter's type. Hyperparameters are those in force, ``t`` this update's number.
     ``elements``: for each one its param, grad, and the array states that exist; ``scalars``: those that do.
+    ``matrices``: how many it is seen as, their rows and columns; ``lines``: its states of these, in order.
+    ``axes``: how many it has.
     """
 
     storage: str
@@ -37,14 +39,18 @@ class TakingPart:
     t: int
     elements: Sequence[Mapping[str, float]]
     scalars: Mapping[str, float]
+    matrices: tuple[int, int, int] = (1, 1, 1)
+    lines: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    axes: int = 1
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What becomes of a tensor: its elements and scalars, by the names that they had before."""
+    """What becomes of a tensor: its elements, scalars and lines, by the names that they had before."""
 
     elements: list[dict[str, Value]]
     scalars: dict[str, Value]
+    lines: dict[str, list[Value]]
 
 
 def step_together(
@@ -72,8 +78,7 @@ def step_together(
                     update.scalars[reduction_key(term)] = value
             else:
                 for update in asking:
-                    own = _finished(term.op, update.total(term), len(update.elements))
-                    update.scalars[reduction_key(term)] = own
+                    update.reduce(term)
         for update in reached:
             update.assign(statement)
     return [None if update is None else update.outcome() for update in updates]
@@ -92,12 +97,34 @@ class _Update:
         scalars = {**start.hyperparameters, **self.kept, "t": float(start.t)}
         self.scalars: dict[str, Value] = {name: exactly(x) for name, x in scalars.items()}
         self.truths: dict[str, Truth] = dict(start.options)
-        # What elements have of their own lies over what is the same for all.
-        self.elements: list[ChainMap[str, Value]] = [
-            ChainMap({name: exactly(x) for name, x in element.items()}, self.scalars)
-            for element in start.elements
-        ]
-        self.conditions: list[ChainMap[str, Truth]] = [ChainMap({}, self.truths) for _ in self.elements]
+        self.scalars[AXES] = exactly(float(start.axes))
+        matrices, rows, columns = start.matrices
+        lines = {"matrices": matrices, "rows": matrices * rows, "columns": matrices * columns}
+        own = {line: [_Own() for _ in range(count)] for line, count in lines.items()}
+        for name, held in start.lines.items():
+            for mine, x in zip(own[self.kinds[name].lines], held, strict=True):
+                mine.values[name] = exactly(x)
+        # What elements have of their own lies over what is the same for their lines, and for all.
+        self.places: dict[str, list[_Place]] = {
+            "matrices": [_Place([mine], self) for mine in own["matrices"]],
+            "rows": [_Place([mine, own["matrices"][i // rows]], self) for i, mine in enumerate(own["rows"])],
+            "columns": [
+                _Place([mine, own["matrices"][i // columns]], self) for i, mine in enumerate(own["columns"])
+            ],
+        }
+        layered = bool(start.lines) or _has_lines(rule)
+        self.elements: list[_Place] = []
+        for i, element in enumerate(start.elements):
+            mine = _Own({name: exactly(x) for name, x in element.items()})
+            around: list[_Own] = []
+            if layered:
+                matrix = i // (rows * columns)
+                around = [
+                    own["rows"][i // columns],
+                    own["columns"][matrix * columns + i % columns],
+                    own["matrices"][matrix],
+                ]
+            self.elements.append(_Place([mine, *around], self))
 
     def reaches(self, statement: Assignment) -> bool:
         """Is the equation there under this tensor's options?"""
@@ -117,28 +144,68 @@ class _Update:
         yield term
 
     def total(self, reduction: Term) -> Value:
-        """The total of this tensor's terms."""
+        """The total of the terms of this tensor's elements."""
+        return order.total(self._terms(reduction, self.elements), _combined(reduction.op), ZERO)
+
+    def _terms(self, reduction: Term, places: Sequence[_Place]) -> list[Value]:
         form = _TERMS[reduction.op]
-        terms = [
-            form(*(self.evaluator.number(arg, values, truths) for arg in reduction.args))
-            for values, truths in zip(self.elements, self.conditions, strict=True)
-        ]
-        return order.total(terms, _combined(reduction.op), ZERO)
+        return [form(*(self._argument(reduction, arg, place) for arg in reduction.args)) for place in places]
+
+    def _argument(self, reduction: Term, arg: Term, place: _Place) -> Value:
+        value = self.evaluator.number(arg, place.values, place.truths)
+        kind = self.evaluator.kind(arg)
+        if kind.lines and self._source(reduction) == "":
+            return spans.to_format(value, self.real)  # it meets elements
+        return value
+
+    def _source(self, reduction: Term) -> str:
+        """Of which lines a reduction is; empty if of elements."""
+        return together(self.evaluator.kind(arg) for arg in reduction.args)[1]
+
+    def reduce(self, reduction: Term) -> None:
+        """Keep what a reduction of this tensor gives."""
+        key, combine = reduction_key(reduction), _combined(reduction.op)
+        source, along = self._source(reduction), LINES.get(reduction.text, "")
+        matrices, rows, columns = self.start.matrices
+        if not along and not source:
+            self.scalars[key] = _finished(reduction.op, self.total(reduction), len(self.elements))
+            return
+        terms = self._terms(reduction, self.places[source] if source else self.elements)
+        if not along:
+            value = order.total_over_all(terms, combine, ZERO)
+            self.scalars[key] = _finished(reduction.op, value, len(terms))
+            return
+        found: list[Value] = []
+        count = {"rows": rows, "columns": columns, "": rows * columns}[source]
+        for matrix in range(matrices):
+            mine = terms[matrix * count : (matrix + 1) * count]
+            if source:
+                found.append(order.total_over_all(mine, combine, ZERO))
+                continue
+            if along == "columns":
+                found += [order.column_total(mine[c::columns], combine, ZERO) for c in range(columns)]
+                continue
+            totals = [order.row_total(mine[r * columns :][:columns], combine, ZERO) for r in range(rows)]
+            found += totals if along == "rows" else [order.total_over_all(totals, combine, ZERO)]
+        size = {"rows": columns, "columns": rows, "matrices": count}[along]
+        for place, value in zip(self.places[along], found, strict=True):
+            place.own.values[key] = _finished(reduction.op, value, size)
 
     def assign(self, statement: Assignment) -> None:
-        """What the equation assigns, to each element or once."""
+        """What the equation assigns: to each element, to each line, or once."""
         kind, target, value = self.kinds[statement.target], statement.target, statement.value
-        if kind.condition:
-            if kind.element:
-                for values, truths in zip(self.elements, self.conditions, strict=True):
-                    truths[target] = self.evaluator.truth(value, values, truths)
-            else:
+        if not kind.element and not kind.lines:
+            if kind.condition:
                 self.truths[target] = self.evaluator.truth(value, self.scalars, self.truths)
-        elif kind.element:
-            for values, truths in zip(self.elements, self.conditions, strict=True):
-                values[target] = self._element(target, self.evaluator.number(value, values, truths), value)
-        else:
-            self.scalars[target] = self.evaluator.number(value, self.scalars, self.truths)
+            else:
+                self.scalars[target] = self.evaluator.number(value, self.scalars, self.truths)
+            return
+        for place in self.elements if kind.element else self.places[kind.lines]:
+            if kind.condition:
+                place.own.truths[target] = self.evaluator.truth(value, place.values, place.truths)
+                continue
+            found = self.evaluator.number(value, place.values, place.truths)
+            place.own.values[target] = self._element(target, found, value) if kind.element else found
 
     def _element(self, target: str, value: Value, term: Term) -> Value:
         if not self.evaluator.kind(term).element:
@@ -148,9 +215,35 @@ class _Update:
     def outcome(self) -> Outcome:
         names = [[name for name in element if name != "grad"] for element in self.start.elements]
         return Outcome(
-            [{n: values[n] for n in mine} for values, mine in zip(self.elements, names, strict=True)],
+            [{n: place.values[n] for n in mine} for place, mine in zip(self.elements, names, strict=True)],
             {name: self.scalars[name] for name in self.kept},
+            {
+                name: [place.values[name] for place in self.places[self.kinds[name].lines]]
+                for name in self.start.lines
+            },
         )
+
+
+@dataclass
+class _Own:
+    """What one element or line has of its own."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    truths: dict[str, Truth] = field(default_factory=dict)
+
+
+class _Place:
+    """An element or a line: what it has of its own lies over what is the same for more."""
+
+    def __init__(self, layers: Sequence[_Own], update: _Update) -> None:
+        self.own = layers[0]
+        self.values: ChainMap[str, Value] = ChainMap(*(one.values for one in layers), update.scalars)
+        self.truths: ChainMap[str, Truth] = ChainMap(*(one.truths for one in layers), update.truths)
+
+
+def _has_lines(rule: Rule) -> bool:
+    """Does it reduce along lines?"""
+    return any(term.text in LINES for statement in rule.update for term in _reductions(statement.value))
 
 
 def _reductions(term: Term) -> Iterator[Term]:
