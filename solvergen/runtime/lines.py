@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from solvergen.errors import CompilerBug
+from solvergen.errors import ArrayError, CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import RANK_OF_SHAPE, RANKS, Definition, Rank, View
 
@@ -32,6 +32,9 @@ TILE_COLUMNS = 256
 GEOMETRY = 8
 """Columns of the table of geometries: matrices, rows and columns, the first row, column and matrix in the
 tables, number of axes, nothing."""
+
+MOST_LINES = 2**31 - 1
+"""Lines of one rank that an optimizer's tensors may have: their numbers have 32 bits."""
 
 _FIRST: Mapping[Rank, int] = {"rows": 3, "columns": 4, "matrices": 5}
 
@@ -181,6 +184,11 @@ class LineTables:
         self.tables: dict[Rank, Table] = {}
         for rank in RANKS:
             count = int(line_counts(rank, self.geometry).sum())
+            if count > MOST_LINES:
+                raise ArrayError(
+                    f"the parameters have {count} {rank}, but {definition.class_name} keeps track of "
+                    f"{MOST_LINES} at most; give some of them to another optimizer"
+                )
             totals, values = widths[rank]
             self.tables[rank] = Table(
                 *(np.zeros((count, max(1, n))) for n in (totals, values, len(self.names[rank])))

@@ -12,9 +12,10 @@ from tests.golden import cases
 SPECS = {spec.name: spec for spec in read_specs(Path(__file__).parents[2] / "specs")}
 
 
-FLOWS = {"heun", "rk23", "rk45", "rk45_adaptive", "extragradient"}
+FLOWS = {"heun", "rk23", "rk45", "rk45_adaptive", "extragradient", "rowwise_adagrad"}
 """Methods that no package has as an optimizer; test_gradient_flows.py holds them to solutions, to scipy's
-tableaus and to formulas, and test_second_gradients.py extragradient."""
+tableaus and to formulas, and test_second_gradients.py extragradient. rowwise_adagrad comes with tables of
+embeddings, which are no optimizers; it is followed by hand."""
 
 
 @pytest.mark.parametrize(

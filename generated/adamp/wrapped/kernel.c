@@ -292,21 +292,36 @@ static __attribute__((noinline, unused)) void sg_expand_rows(
 static __attribute__((noinline, unused)) void sg_expand_columns(
     sg_real *restrict out, const double *restrict values, int64_t stride, int64_t rows, int64_t columns,
     int64_t start, int64_t count) {
-    int64_t row = start / columns;
+    const int64_t row = start / columns;
     int64_t column = start % columns;
-    for (int64_t i = 0; i < count; ++row, column = 0) {
+    int64_t left = rows - row % rows; /* of the matrix */
+    values += row / rows * columns * stride;
+    for (int64_t i = 0; i < count; column = 0) {
         const int64_t length = columns - column < count - i ? columns - column : count - i;
-        const double *from = values + (row / rows * columns + column) * stride;
+        const double *from = values + column * stride;
         for (int64_t j = 0; j < length; ++j)
             out[i + j] = (sg_real)from[j * stride];
         i += length;
+        if (--left == 0) {
+            left = rows;
+            values += columns * stride;
+        }
     }
 }
 
-/* Adds a row's terms to the totals of columns. */
+/* Adds a row's terms to the totals of columns. Of very short rows there are many. */
 #define SG_INTO_COLUMNS(name, operation)                                                                   \
-    static __attribute__((noinline, unused)) void name(double *restrict columns,                           \
-                                                       const double *restrict terms, int64_t count) {      \
+    static __attribute__((noinline, unused)) void name##_long(double *restrict columns,                    \
+                                                              const double *restrict terms, int64_t count) { \
+        for (int64_t i = 0; i < count; ++i)                                                                \
+            columns[i] = operation(columns[i], terms[i]);                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    SG_INLINE void name(double *columns, const double *terms, int64_t count) {                             \
+        if (count > 4) {                                                                                   \
+            name##_long(columns, terms, count);                                                            \
+            return;                                                                                        \
+        }                                                                                                  \
         for (int64_t i = 0; i < count; ++i)                                                                \
             columns[i] = operation(columns[i], terms[i]);                                                  \
     }
@@ -332,7 +347,7 @@ static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *t
 /* The total of a row's terms in a tile, which are overwritten. Lanes without a term are +0.0: with one of these,
    each lane below the 128th is combined if there are at most 128 terms, and then nothing else changes. */
 #define SG_ROW_TOTAL(name, operation, whole)                                                               \
-    static __attribute__((noinline, unused)) double name(double *terms, int64_t count) {                   \
+    static __attribute__((noinline, unused)) double name##_long(double *terms, int64_t count) {            \
         double lanes[SG_TILE_COLUMNS];                                                                     \
         int64_t width = 1;                                                                                 \
         if (count == SG_TILE_COLUMNS)                                                                      \
@@ -346,6 +361,20 @@ static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *t
         for (int64_t half = width / 2; half > 0; half /= 2)                                                \
             SG_HALVE(lanes, operation, half);                                                              \
         return lanes[0];                                                                                   \
+    }                                                                                                      \
+                                                                                                           \
+    SG_INLINE double name(double *terms, int64_t count) {                                                  \
+        if (count > 4)                                                                                     \
+            return name##_long(terms, count);                                                              \
+        const double first = operation(terms[0], 0.0);                                                     \
+        if (count == 1)                                                                                    \
+            return first;                                                                                  \
+        const double second = operation(terms[1], 0.0);                                                    \
+        if (count == 2)                                                                                    \
+            return operation(first, second);                                                               \
+        const double third = operation(terms[2], 0.0);                                                     \
+        const double fourth = count == 4 ? operation(terms[3], 0.0) : 0.0;                                 \
+        return operation(operation(first, third), operation(second, fourth));                              \
     }
 
 SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_whole_row_sum)

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from solvergen.errors import CompilerBug, SnapshotError, SnapshotMismatch
-from solvergen.runtime import snapshots
+from solvergen.errors import ArrayError, CompilerBug, SnapshotError, SnapshotMismatch
+from solvergen.runtime import lines, snapshots
 from solvergen.runtime.definition import Hyperparameter, Option, Pass, State
 from solvergen.runtime.lines import LineTables, shape_of_kind
 from solvergen.runtime.reference_math import mean, sqrt
@@ -226,6 +226,13 @@ def test_tables_of_another_optimizer_are_refused():
     assert (tables.state("rows", 1, 0) == 2.0).all()
     with pytest.raises(CompilerBug):
         tables.write({**states, "columns": np.zeros((4, 1))})
+
+
+def test_too_many_lines_are_refused(monkeypatch):
+    monkeypatch.setattr(lines, "MOST_LINES", 6)
+    Factored(np.ones((6, 2), F))
+    with pytest.raises(ArrayError, match="the parameters have 7 rows, but Factored keeps track of 6 at most"):
+        Factored(np.ones((7, 2), F))
 
 
 def test_the_configuration_is_as_of_any_rule(rng):
