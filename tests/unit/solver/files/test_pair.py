@@ -254,12 +254,16 @@ def timed():
 once = min(0.05, *(timed() for _ in range(4)))
 ready, begun = os.pipe()
 killed, seen = 0, set()
-for _ in range(rounds):
+for number in range(rounds):
     process = os.fork()
     if process == 0:
         os.write(begun, b".")
         child()
     os.read(ready, 1)
+    if number % 10 == 9:  # however slow the machine is, some get further than their first pair
+        limit = time.monotonic() + 30
+        while not any(p.iter for p in pairs(prefix, form)) and time.monotonic() < limit:
+            time.sleep(once)
     time.sleep(chance.uniform(0, 3 * once))
     os.kill(process, signal.SIGKILL)
     killed += os.WIFSIGNALED(os.waitpid(process, 0)[1])
