@@ -151,7 +151,8 @@ def test_a_second_sigint_ends_at_once(here: Path) -> None:
 def test_time_tells_a_factory_the_state(here: Path) -> None:
     """Without a solver file, too."""
     (here / "stated.py").write_text(
-        "import spirals\n\ndef make(state):\n    print(state.phase, state.level)\n    return spirals.make(state.phase)\n"
+        "import spirals\n\n"
+        "def make(state):\n    print(state.phase, state.level)\n    return spirals.make(state.phase)\n"
     )
     out, _ = run(here, "time", "--net", "stated:make", "--iterations", "1")
     assert out == "TRAIN 0\n"
