@@ -37,7 +37,7 @@ FORMAT = 1
 PACKAGES = ("jinja2", "pydantic", "ruamel.yaml")
 """What a build uses of others; another version may do something else."""
 
-NO_PART = frozenset({"_data", "bench", "optimizers", "runtime", "verify"})
+NO_PART = frozenset({"_data", "adapters", "bench", "optimizers", "runtime", "solver", "verify"})
 """Folders of solvergen that the compiler doesn't import: a build comes to the same without them."""
 
 DERIVING = (b"extends", b"of", b"\\")

@@ -105,6 +105,8 @@ def test_what_means_something_already(name):
 def test_the_language_s_functions_are_those_of_the_ir():
     assert set(names.FUNCTIONS) == set(functions.FUNCTIONS)
     assert set(names.REDUCTIONS) == {*reductions.REDUCTIONS, reductions.ALL}
+    assert names.LINES == (*reductions.LINES,) == (*reductions.VIEWS,) == (*reductions.RANKS,)
+    assert names.EXTENTS == (reductions.NDIM,)
     assert names.STATEMENTS == (functions.GRADIENT,)
     assert set(names.INTERNAL_FUNCTIONS) == set(functions.INTERNAL_FUNCTIONS)
     assert limits.MAX_OPTIONS == guards.MAX_OPTIONS
