@@ -37,7 +37,11 @@ def write(solver: Solver) -> tuple[str, str]:
     solver.say(events.Snapshotting(solver.iter, names.model, "model", param.snapshot_format))
     solver.say(events.Snapshotting(solver.iter, names.state, "state", param.snapshot_format))
     if left_out := _left_out(solver):
-        solver.say(events.Warned(solver.iter, f"{names.state}: {left_out} of {solver.type} {_NO_PLACE}"))
+        solver.say(
+            events.Warned(
+                solver.iter, f"{names.state}: it will not hold {left_out} of {solver.type}, {_NO_PLACE}"
+            )
+        )
     written = files.write_pair(
         prefix,
         solver.iter,
@@ -127,7 +131,7 @@ def _extra(solver: Solver) -> dict[str, Any]:
 
 
 _NO_PLACE = (
-    "isn't in it, since Caffe's files have no place for states that aren't shaped as parameters: "
+    "since Caffe's files have no place for states that aren't shaped as parameters: "
     "a run that goes on from it begins with them anew (snapshot_format: SAFETENSORS holds everything)"
 )
 

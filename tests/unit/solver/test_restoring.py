@@ -233,7 +233,7 @@ def test_what_caffes_files_have_no_place_for_is_told(tmp_path, form, optimizer, 
     if lost is None:
         assert (written, warnings(log)) == ([], [])
     else:
-        assert [f"{lost} of {optimizer} isn't in it" in text for text in written] == [True]
+        assert [f"will not hold {lost} of {optimizer}, since" in text for text in written] == [True]
         assert [f"doesn't hold {lost} of {optimizer}" in text for text in warnings(log)] == [True]
     # Without any of its states, a rule begins as if there had been no update.
     assert set(resumed.optimizer.steps.values()) == {0 if optimizer == "Adafactor" else 3}
