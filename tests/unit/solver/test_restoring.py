@@ -200,7 +200,7 @@ def test_a_plateau_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "optimizer", ["AdamW", "Prodigy", "NAdam", "DAdaptAdamW", "Adafactor", "CAME", "SM3"]
+    "optimizer", ["AdamW", "Prodigy", "NAdam", "DAdaptAdamW", "Adafactor", "CAME", "RowwiseAdagrad"]
 )
 def test_any_generated_optimizer_goes_on_from_our_own_files(tmp_path, optimizer):
     """Scalar and shared states and those of lines too, which Caffe's files have no place for."""
