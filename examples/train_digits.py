@@ -59,7 +59,10 @@ class Digits:
 
 def load_digits(seed: int) -> Digits:
     """1,437 digits to learn from and 360 to test with, chosen at random by ``seed``."""
-    from sklearn.datasets import load_digits as load
+    try:
+        from sklearn.datasets import load_digits as load
+    except ImportError as problem:
+        sys.exit(f"the digits come with scikit-learn ({problem}): pip install 'solvergen[examples]'")
 
     images, labels = load(return_X_y=True)
     images = (images / 16).astype(np.float32)

@@ -59,6 +59,10 @@ class NotExpressible(SolvergenError):
     """SymPy came to something that the language of equations has no words for."""
 
 
+class MissingLibrary(SolvergenError, ImportError):
+    """A library that solvergen doesn't bring isn't installed; the text says which, and what to do."""
+
+
 class OutputError(SolvergenError):
     """Generated files can't be written where they were asked for. ``paths`` names the files in the way."""
 

@@ -14,7 +14,16 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import numpy as np
-import torch
+
+from solvergen.errors import MissingLibrary
+
+try:
+    import torch
+except ImportError as problem:
+    raise MissingLibrary(
+        f"nets of torch modules need torch, which can't be imported ({problem}): pip install torch, "
+        "or as pytorch.org says for this machine"
+    ) from problem
 
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.parameters import check_names, check_shared

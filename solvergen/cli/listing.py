@@ -24,7 +24,8 @@ def list_optimizers(
     """List optimizers and what each costs.
 
     state and moved are bytes for each float32 parameter under the default options: what the optimizer
-    keeps, and what a step reads and writes in all.
+    keeps, and what a step reads and writes in all. State of rows, columns and the like, and of whole
+    tensors, is small beside that and isn't counted.
     """
     if as_json and markdown:
         raise typer.BadParameter("--json and --markdown exclude each other")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ app = typer.Typer(
     help="Look into snapshots, compare and convert them.", no_args_is_help=True, rich_markup_mode=None
 )
 
+_CAFFES_NAME = re.compile(r"\.(caffemodel|solverstate)(\.h5)?$", re.IGNORECASE)
 _ENDINGS = ".caffemodel, .solverstate, both with .h5, .safetensors"
 
 SolverFile = Annotated[
@@ -41,9 +43,18 @@ def show(
     ],
 ) -> None:
     """Verify an optimizer's snapshot and print what it holds, as JSON."""
+    from solvergen.errors import SnapshotError
     from solvergen.runtime import snapshots
 
-    print_json(snapshots.describe(file))
+    try:
+        described = snapshots.describe(file)
+    except SnapshotError as error:
+        if _CAFFES_NAME.search(file.name) is None:
+            raise
+        raise SnapshotError(
+            f"{error}; by its name this is a file of Caffe's, which `solvergen snapshot inspect` looks into"
+        ) from error
+    print_json(described)
 
 
 @app.command("inspect")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solvergen.cli import training_logs
+from solvergen.cli import specs, training_logs
 from solvergen.cli.console import print_json
 
 if TYPE_CHECKING:
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 EFFECTS = "stop, snapshot or none."
 NOT_TIMED = ("display", "snapshot", "test_iter", "test_interval", "test_net", "test_net_param", "test_state")
+
+
+def _known_backend(name: str | None) -> str | None:
+    """A misspelt backend is told before nets are made, which may take long."""
+    from solvergen.runtime.backends import NAMES
+
+    if name is not None and name not in ("auto", *NAMES):
+        raise specs.unknown("backend", name, NAMES, hint="'--backend'")
+    return name
+
 
 Net = Annotated[
     str,
@@ -33,6 +43,7 @@ Backend = Annotated[
         metavar="NAME",
         help="numpy, cpu, cuda or ptx. Default: as solver_mode says.",
         show_default=False,
+        callback=_known_backend,
     ),
 ]
 Iterations = Annotated[int, typer.Option("--iterations", metavar="N", min=1, help="How many passes to make.")]
@@ -217,6 +228,7 @@ def time_net(
     from solvergen.solver.logs.glog import number
     from solvergen.solver.logs.sinks import to_stderr
     from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.parameters.net_state import NetState
     from solvergen.solver.scoring import measure
     from solvergen.solver.training.solver import Solver
 
@@ -226,7 +238,8 @@ def time_net(
             params = SolverParameters(
                 net=net, base_lr=0.0, lr_policy="fixed", momentum=0.9, solver_mode="CPU"
             )
-            made = find_factory(net).make("TRAIN", params=params)
+            state = NetState(phase="TRAIN", level=0)
+            made = find_factory(net).make("TRAIN", params=params, state=state)
         else:
             of_file = SolverParameters.from_file(solver)
             params = of_file.replaced(**dict.fromkeys(NOT_TIMED))

@@ -148,6 +148,16 @@ def test_a_second_sigint_ends_at_once(here: Path) -> None:
     assert not list(here.glob(".*"))
 
 
+def test_time_tells_a_factory_the_state(here: Path) -> None:
+    """Without a solver file, too."""
+    (here / "stated.py").write_text(
+        "import spirals\n\n"
+        "def make(state):\n    print(state.phase, state.level)\n    return spirals.make(state.phase)\n"
+    )
+    out, _ = run(here, "time", "--net", "stated:make", "--iterations", "1")
+    assert out == "TRAIN 0\n"
+
+
 def test_time(here: Path) -> None:
     out, err = run(here, "time", "--net", "spirals:make", "--iterations", "5", "--json")
     assert set(json.loads(out)) == {"forward_ms", "backward_ms", "update_ms", "total_ms"}
@@ -165,6 +175,7 @@ def test_time(here: Path) -> None:
         (("--snapshot", "a.solverstate", "--weights", "a.caffemodel"), 2, "not both"),
         (("--sigint_effect", "explode"), 2, "stop, snapshot or none"),
         (("--sigint-effect", "explode"), 2, "stop, snapshot or none"),
+        (("--backend", "gpu"), 2, "no backend 'gpu'; did you mean 'cuda'?"),
         (("--net", "spirals:nothing"), 1, "spirals has no 'nothing'; its functions are make, spirals"),
         (("--net", "spiral:make"), 1, "there is no module 'spiral' in "),
         (("--net", "spirals:spirals"), 1, "nothing is known to give its argument count, seed"),

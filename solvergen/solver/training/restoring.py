@@ -37,6 +37,12 @@ def write(solver: Solver) -> tuple[str, str]:
     names = pair(prefix, solver.iter, checked_format(param.snapshot_format))
     solver.say(events.Snapshotting(solver.iter, names.model, "model", param.snapshot_format))
     solver.say(events.Snapshotting(solver.iter, names.state, "state", param.snapshot_format))
+    if left_out := _left_out(solver):
+        solver.say(
+            events.Warned(
+                solver.iter, f"{names.state}: it will not hold {left_out} of {solver.type}, {_NO_PLACE}"
+            )
+        )
     written = files.write_pair(
         prefix,
         solver.iter,
@@ -116,12 +122,25 @@ def _extra(solver: Solver) -> dict[str, Any]:
         "parameters": [blob.name for blob in solver.net.learnable],
         "counts": dict(optimizer.steps),
         "scalars": {name: _own(optimizer.state[name]) for name in solver.update.scalar_states},
+        "lines": {name: dict(optimizer.state[name]) for name in solver.update.line_states},
         "shared": _own(optimizer.shared),
         "policy": {"name": solver.policy.name, "state": dict(solver.policy_state)},
         "smoothed_loss": solver.smoothing.state(),
         "data": [net.position() if isinstance(net, Seekable) else None for net in nets],
         "random": [dict(net.rng_state()) if isinstance(net, Seedable) else None for net in nets],
     }
+
+
+_NO_PLACE = (
+    "since Caffe's files have no place for states that aren't shaped as parameters: "
+    "a run that goes on from it begins with them anew (snapshot_format: SAFETENSORS holds everything)"
+)
+
+
+def _left_out(solver: Solver) -> str:
+    """The states that a file in Caffe's formats lacks, for people; empty if there are none."""
+    native = solver.param.snapshot_format == "SAFETENSORS"
+    return "" if native else ", ".join(solver.update.beside_history)
 
 
 def _own(values: Mapping[str, float]) -> dict[str, float]:
@@ -140,7 +159,7 @@ def restore(solver: Solver, path: str | os.PathLike[str], *, history: bool) -> N
     arrays = _arrays(solver, state, where) if carried else None
     copies = [] if model is None else _matched(solver.net, model, os.fspath(path), partial(_warn, solver))
     if arrays is not None:
-        _put_back(solver, state, arrays)  # which may find that something doesn't fit
+        _put_back(solver, state, arrays, where)  # which may find that something doesn't fit
     for blob, array in copies:
         copy_into(blob.data, array)
     if arrays is None:
@@ -236,18 +255,26 @@ def _warnings_said(solver: Solver) -> Iterator[None]:
         _warn(solver, str(warning.message))
 
 
-def _put_back(solver: Solver, state: SolverStateData, arrays: Mapping[str, Mapping[str, Any]]) -> None:
+def _put_back(
+    solver: Solver, state: SolverStateData, arrays: Mapping[str, Mapping[str, Any]], where: str
+) -> None:
     """The optimizer's states. Caffe's files have arrays alone; the rest begins anew, and updates are counted
     for the solver as a whole."""
     extra = state.extra
     names = [blob.name for blob in solver.net.learnable]
-    counts: Mapping[str, int] = dict.fromkeys(names, state.iter)
+    beside = solver.update.beside_history
+    # What has lost all its states begins as if there had been no update.
+    counts: Mapping[str, int] = dict.fromkeys(names, state.iter if arrays or not beside else 0)
     scalars: Mapping[str, Mapping[str, float]] = {}
     shared: Mapping[str, float] = {}
     same_rule = extra.get("digest") == solver.update.definition.digest
     if same_rule and set(extra.get("counts", ())) == set(names):
         counts, shared = extra["counts"], extra["shared"]
         scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
+        arrays = {**arrays, **{name: extra["lines"][name] for name in solver.update.line_states}}
+    elif beside:
+        text = f"it doesn't hold {', '.join(beside)} of {solver.type}, which begins with them anew"
+        solver.say(events.Warned(solver.iter, f"{where}: {text}"))
     set_state(solver.optimizer, arrays, counts, scalars, shared)
 
 

@@ -46,11 +46,18 @@ class Update:
         self._rate: float | None = None
         self._gradients = {blob.name: blob.diff for blob in self._blobs}
         names = [name for name in self.optimizer.state if not name.startswith(PREFIX)]
-        arrays = set(self.optimizer.definition.array_states)
-        self.array_states = tuple(name for name in names if name in arrays)
+        definition = self.optimizer.definition
+        self.array_states = tuple(name for name in names if name in definition.array_states)
         """The states that have the parameters' shapes, in the order of the rule."""
-        self.scalar_states = tuple(name for name in names if name not in arrays)
+        self.scalar_states = tuple(name for name in names if name in definition.all_scalar_states)
         """Those that are a number for each parameter."""
+        self.line_states = tuple(
+            name for name in names if name not in (*self.array_states, *self.scalar_states)
+        )
+        """Those that are a number for each row, column or other line of a parameter."""
+        shared = (name for name in self.optimizer.shared if not name.startswith(PREFIX))
+        self.beside_history = (*self.scalar_states, *self.line_states, *shared)
+        """All that Caffe's files have no place for."""
 
     def apply(self, rate: float) -> None:
         """Update every parameter by the gradients that are there."""
@@ -100,7 +107,7 @@ def set_state(
     scalars: Mapping[str, Mapping[str, float]],
     shared: Mapping[str, float],
 ) -> None:
-    """Put states back: arrays and scalars by state and parameter, counts by parameter.
+    """Put states back: arrays (those of lines, too) and scalars by state and parameter, counts by parameter.
 
     Raises OptimizerError or SnapshotMismatch, with nothing changed, for what doesn't fit.
     """

@@ -424,6 +424,17 @@ def test_snapshot_show_refuses_what_is_no_snapshot(here: Path, capsys: pytest.Ca
         assert name in err
 
 
+@pytest.mark.parametrize("name", ["a.caffemodel", "a.solverstate", "A.CAFFEMODEL.H5"])
+def test_snapshot_show_sends_files_of_caffes_to_inspect(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (here / name).write_bytes(b"garbage")
+    code, out, err = said(capsys, "snapshot", "show", name)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"solvergen: {name}: ")
+    assert "`solvergen snapshot inspect`" in err
+
+
 def test_verify_on_a_terminal_says_why_a_backend_was_not_run(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

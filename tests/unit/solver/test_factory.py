@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from solvergen.errors import MissingLibrary
 from solvergen.solver.factory import FactoryError, blaming_the_net, find_factory
 from solvergen.solver.net.error import NetError
 
@@ -110,6 +112,16 @@ def test_a_net_that_fails_is_blamed() -> None:
     says = r"x:y: the net failed: ZeroDivisionError: .*toy_nets\.py:\d+"
     with pytest.raises(FactoryError, match=says), blaming_the_net("x:y"):
         net.forward()
+
+
+def test_torch_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "toy_torch.py").write_text("from solvergen.adapters.torch_net import TorchNet\n")
+    monkeypatch.delitem(sys.modules, "solvergen.adapters.torch_net", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingLibrary, match=r"need torch, .*: pip install torch"):
+        find_factory("toy_torch:make")
+    with pytest.raises(ImportError):  # what tells Python's own
+        importlib.import_module("solvergen.adapters.torch_net")
 
 
 def test_a_torch_module_that_fails_is_blamed() -> None:

@@ -199,9 +199,11 @@ def test_a_plateau_goes_on_where_it_was(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("optimizer", ["AdamW", "Prodigy", "NAdam", "DAdaptAdamW"])
+@pytest.mark.parametrize(
+    "optimizer", ["AdamW", "Prodigy", "NAdam", "DAdaptAdamW", "Adafactor", "CAME", "RowwiseAdagrad"]
+)
 def test_any_generated_optimizer_goes_on_from_our_own_files(tmp_path, optimizer):
-    """Scalar and shared states too, which Caffe's files have no place for."""
+    """Scalar and shared states and those of lines too, which Caffe's files have no place for."""
     more = {"optimizer": optimizer, "snapshot_format": "SAFETENSORS", "momentum": None, "weight_decay": 0.01}
     whole, first = make(tmp_path, None, **more), make(tmp_path, None, **more)
     whole.step(8)
@@ -212,6 +214,30 @@ def test_any_generated_optimizer_goes_on_from_our_own_files(tmp_path, optimizer)
     assert resumed.type == optimizer
     for a, b in zip(weights(whole), weights(resumed), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5"])
+@pytest.mark.parametrize(
+    ("optimizer", "lost"), [("NAdam", "mu_product"), ("Adafactor", "row_var, col_var"), ("AdamW", None)]
+)
+def test_what_caffes_files_have_no_place_for_is_told(tmp_path, form, optimizer, lost):
+    log = Collected()
+    more = {"optimizer": optimizer, "snapshot_format": form, "momentum": None, "max_iter": 9, "log": log}
+    first = make(tmp_path, None, **more)
+    first.step(3)
+    path = first.snapshot()[1]
+    written = warnings(log)
+    log.events.clear()
+    resumed = make(tmp_path, None, **more)
+    resumed.restore(path)
+    if lost is None:
+        assert (written, warnings(log)) == ([], [])
+    else:
+        assert [f"will not hold {lost} of {optimizer}, since" in text for text in written] == [True]
+        assert [f"doesn't hold {lost} of {optimizer}" in text for text in warnings(log)] == [True]
+    # Without any of its states, a rule begins as if there had been no update.
+    assert set(resumed.optimizer.steps.values()) == {0 if optimizer == "Adafactor" else 3}
+    assert resumed.iter == 3
 
 
 def test_the_last_snapshots_are_kept(tmp_path):
