@@ -54,8 +54,8 @@ class PassContext:
     ``suffix`` ends the names of its functions: empty for the only pass of an elementwise rule, ``_0``
     and so on for those of others. ``values`` are read from what stages have computed. ``first`` is the
     buffer whose place in a cache line decides how rows are cut. Of rules that know lines: ``walk``, by chunks
-    ("flat") or by "tiles", and the values of lines that it reads and forms. ``own_column_terms``: some reduction
-    of columns has terms that no reduction of rows forms.
+    ("flat") or by "tiles", and the values of lines that it reads and forms. ``own_column_terms``: some
+    reduction of columns has terms that no reduction of rows forms.
     """
 
     number: int

@@ -42,8 +42,8 @@ class ReductionContext:
 
     ``term`` is what an element contributes, in double; ``larger``: the larger of two terms is kept, else
     they are added. ``kind`` and ``operands`` say the same for targets that form terms in functions of
-    their own: the reduction's name in the language, and the elements that it is of. ``terms_of``: the place of
-    the reduction of rows that has the same terms, of reductions of columns for which there is one.
+    their own: the reduction's name in the language, and the elements that it is of. ``terms_of``: the place
+    of the reduction of rows that has the same terms, of reductions of columns for which there is one.
     """
 
     column: int
