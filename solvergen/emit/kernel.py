@@ -10,7 +10,7 @@ from solvergen.emit.c_printer import CPrinter
 from solvergen.emit.identifiers import c_identifiers
 from solvergen.emit.render import render
 from solvergen.emit.stage import StageContext, stage_contexts
-from solvergen.emit.terms import ReductionContext, reduction_contexts
+from solvergen.emit.terms import ReductionContext, reduction_contexts, sharing_terms
 from solvergen.emit.unit import Unit
 from solvergen.ir.nodes import names_in
 from solvergen.ir.program import Role
@@ -54,7 +54,8 @@ class PassContext:
     ``suffix`` ends the names of its functions: empty for the only pass of an elementwise rule, ``_0``
     and so on for those of others. ``values`` are read from what stages have computed. ``first`` is the
     buffer whose place in a cache line decides how rows are cut. Of rules that know lines: ``walk``, by chunks
-    ("flat") or by "tiles", and the values of lines that it reads and forms.
+    ("flat") or by "tiles", and the values of lines that it reads and forms. ``own_column_terms``: some
+    reduction of columns has terms that no reduction of rows forms.
     """
 
     number: int
@@ -73,6 +74,7 @@ class PassContext:
     matrix_values: tuple[ScalarContext, ...]
     row_reductions: tuple[ReductionContext, ...]
     column_reductions: tuple[ReductionContext, ...]
+    own_column_terms: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class KernelContext:
     """All that a kernel's template places.
 
     ``staged``: there are several passes, or reductions, or stages. The numbers are the widths of tables.
+    ``writes_grad``: a pass stores into the gradient.
     """
 
     preamble: str
@@ -94,6 +97,7 @@ class KernelContext:
     n_reductions: int
     n_states: int
     n_shared: int
+    writes_grad: bool
     has_lines: bool
     n_row_totals: int
     n_row_values: int
@@ -147,6 +151,7 @@ def kernel_context(unit: Unit, template: str, library: Library) -> KernelContext
         n_reductions=max(1, len(schedule.reductions)),
         n_states=max(1, len(schedule.device_states)),
         n_shared=max(1, len(schedule.shared_states)),
+        writes_grad=any(b.stored and b.type == "sg_grad" for sweep in passes for b in sweep.buffers),
         has_lines=bool(schedule.view),
         n_row_totals=max(1, len(schedule.totals(Rank.ROWS))),
         n_row_values=_width(schedule.line_values, Rank.ROWS),
@@ -194,6 +199,8 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
         rank: tuple(r for r in sweep.reductions if r.along is rank)
         for rank in (Rank.SCALAR, Rank.ROWS, Rank.COLUMNS)
     }
+    row_reductions = reduction_contexts(along[Rank.ROWS], names)
+    column_reductions = sharing_terms(reduction_contexts(along[Rank.COLUMNS], names), row_reductions)
     return PassContext(
         number=number,
         suffix=f"_{number}" if schedule.is_staged else "",
@@ -209,8 +216,9 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
         row_values=_read(schedule.line_values.get(Rank.ROWS, ()), names, read),
         column_values=_read(schedule.line_values.get(Rank.COLUMNS, ()), names, read),
         matrix_values=_read(schedule.line_values.get(Rank.MATRICES, ()), names, read),
-        row_reductions=reduction_contexts(along[Rank.ROWS], names),
-        column_reductions=reduction_contexts(along[Rank.COLUMNS], names),
+        row_reductions=row_reductions,
+        column_reductions=column_reductions,
+        own_column_terms=any(r.terms_of is None for r in column_reductions),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from solvergen.emit.body import macro_condition
 from solvergen.ir.reductions import EXTENTS, REDUCTIONS
@@ -42,7 +42,8 @@ class ReductionContext:
 
     ``term`` is what an element contributes, in double; ``larger``: the larger of two terms is kept, else
     they are added. ``kind`` and ``operands`` say the same for targets that form terms in functions of
-    their own: the reduction's name in the language, and the elements that it is of.
+    their own: the reduction's name in the language, and the elements that it is of. ``terms_of``: the place
+    of the reduction of rows that has the same terms, of reductions of columns for which there is one.
     """
 
     column: int
@@ -52,6 +53,7 @@ class ReductionContext:
     larger: bool
     kind: str
     operands: tuple[str, ...]
+    terms_of: int | None = None
 
 
 def reduction_contexts(
@@ -70,6 +72,14 @@ def reduction_contexts(
         )
         for column, reduction in enumerate(reductions)
     )
+
+
+def sharing_terms(
+    columns: Sequence[ReductionContext], rows: Sequence[ReductionContext]
+) -> tuple[ReductionContext, ...]:
+    """Reductions of columns that say which reductions of rows, of the same pass, have their terms."""
+    formed = {(row.term, row.guard): row.column for row in rows}
+    return tuple(replace(column, terms_of=formed.get((column.term, column.guard))) for column in columns)
 
 
 def finished(reduction: Reduction, column: int) -> str:

@@ -99,8 +99,13 @@ def _derivative(penalty: Expression, spec: Spec, findings: Findings) -> str | No
     symbols = {PARAM: param} | {h.name: _symbol(h) for h in spec.hyperparameters}
     try:
         smooth = algebra(penalty, symbols).replace(lambda e: isinstance(e, (sympy.Max, sympy.Min)), _as_cases)
+        power = _power_of()
+        split = smooth.replace(
+            lambda e: e.is_Pow and _is_of_hyperparameters(e.exp, param), lambda e: power(*e.args)
+        )
+        found = sympy.diff(split, param).replace(power, sympy.Pow)
         # What SymPy says of the points of a jump: nothing is added there.
-        found = sympy.diff(smooth, param).replace(sympy.DiracDelta, lambda *_: sympy.S.Zero)
+        found = found.replace(sympy.DiracDelta, lambda *_: sympy.S.Zero)
         written = language_text(found.replace(sympy.ITE, _as_logic))
     except (
         NotExpressible,
@@ -131,6 +136,24 @@ def _as_cases(extreme: Any) -> Any:
         chosen = first > other if isinstance(extreme, sympy.Max) else first < other
         first = sympy.Piecewise((first, chosen), (other, True))
     return first
+
+
+def _is_of_hyperparameters(exponent: Any, param: Any) -> bool:
+    return not exponent.is_number and not exponent.has(param)
+
+
+def _power_of() -> Any:
+    """A power whose derivative is n*x**(n - 1). SymPy's own for an unknown n is n*x**n/x, NaN at 0."""
+    import sympy
+
+    class Power(sympy.Function):  # type: ignore[misc]
+        nargs = 2
+
+        def fdiff(self, argindex: int = 1) -> Any:
+            base, exponent = self.args
+            return exponent * Power(base, exponent - 1) if argindex == 1 else sympy.S.Zero
+
+    return Power
 
 
 def _as_logic(condition: Any, yes: Any, no: Any) -> Any:

@@ -54,7 +54,7 @@ class Optimizer:
 
     definition: ClassVar[Definition]
 
-    _evaluating = False
+    _calling = ""
 
     def __new__(cls, params: Any = None, *args: Any, wrappers: Any = None, **kwargs: Any) -> Any:
         """An instance of ``cls``; of the wrapped class beside it if there are wrappers."""
@@ -136,7 +136,7 @@ class Optimizer:
         (Ctrl-C) that arrive during a launch are handled when the step is done; those that arrive while the
         function runs, or before it runs again, at once, and if they raise, nothing has changed.
         """
-        if callable(gradients) or self._evaluating or self.definition.evaluations:
+        if callable(gradients) or self._calling or self.definition.evaluations:
             return self._step_by(gradients)
         return self._step(self._layout.flatten(gradients), None)
 
@@ -233,11 +233,8 @@ class Optimizer:
 
     def _check_idle(self, what: str) -> None:
         """Raises OptimizerError if ``what`` can't be done now."""
-        if self._evaluating:
-            raise OptimizerError(
-                f"a step is under way: {what} can't be called by the function that it evaluates the gradient "
-                "with"
-            )
+        if self._calling:
+            raise OptimizerError(f"a step is under way: {what} can't be called by {self._calling}")
 
     def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
         """A snapshot of the wrapped optimizer without what wraps it; others as they are."""
@@ -256,11 +253,11 @@ class Optimizer:
         raise_nonfinite(self._backend, self._names, flat)
 
     def _evaluate(self, closure: Closure) -> tuple[Any, Any]:
-        self._evaluating = True
+        self._calling = "the function that it evaluates the gradient with"
         try:
             return evaluated(closure)
         finally:
-            self._evaluating = False
+            self._calling = ""
 
     def _launch_evaluating(
         self, closure: Closure, bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]
@@ -286,8 +283,12 @@ class Optimizer:
     def _constrain(self, members: Sequence[int] | None) -> None:
         """Hand the parameters that were updated to the function that constrains them."""
         assert self._constraint is not None
-        for i in range(len(self._tensors)) if members is None else members:
-            self._constraint(self._names[i], self._tensors[i].plan.param)
+        function, self._calling = self._constraint, "the function that constrains its parameters"
+        try:
+            for i in range(len(self._tensors)) if members is None else members:
+                function(self._names[i], self._tensors[i].plan.param)
+        finally:
+            self._calling = ""
 
     @property
     def constraint(self) -> Callable[[str, Any], object] | None:

@@ -38,6 +38,10 @@ PENALTIES = {
     "hinge": ("c*max(1 - param, 0)**2", lambda x: C * np.maximum(1 - x, 0) ** 2),
     "clipped": ("clip(param, -c, 2)**3", lambda x: np.clip(x, -C, 2) ** 3),
     "bridge": ("abs(param)**1.5 + c*tanh(param/c)", lambda x: np.abs(x) ** 1.5 + C * np.tanh(x / C)),
+    "any_bridge": (
+        "abs(param)**(1 + c) + max(param, 0)**(2*c + 1)",
+        lambda x: np.abs(x) ** (1 + C) + np.maximum(x, 0) ** (1 + 2 * C),
+    ),
     "nearest": ("c*min(abs(param), abs(param - 1))", lambda x: C * np.minimum(np.abs(x), np.abs(x - 1))),
 }
 
@@ -74,7 +78,8 @@ def test_the_derivative_is_that_of_differences(package, name, backend):
 
 
 def test_at_a_kink(package):
-    for name, value, slope in (("lasso", 0.0, 0.0), ("hinge", 1.0, 0.0), ("clipped", 2.0, 12.0)):
+    kinks = {"lasso": (0.0, 0.0), "hinge": (1.0, 0.0), "clipped": (2.0, 12.0), "any_bridge": (0.0, 0.0)}
+    for name, (value, slope) in kinks.items():
         param = np.array([value])
         class_named(package, name)([param], backend="numpy").step([np.zeros(1)])
         assert value - param[0] == pytest.approx(slope)

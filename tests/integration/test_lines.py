@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from tests.oracles.comparing import assert_near
 from tests.support.bits import assert_same_bits
 from tests.support.packages import built_package
+from tests.support.ptx import needs_nvrtc
 
 RULE = """
 name: many_lines
@@ -133,4 +135,43 @@ def test_the_cpu_has_the_bits_of_the_reference(rule: Any, dtype: str) -> None:
         results.append((params, states))
     for found, expected in zip(*results, strict=True):
         for a, b in zip(found, expected, strict=True):
+            assert_same_bits(a, b)
+
+
+OPTIONAL = """
+name: optional_lines
+summary: For a test.
+hyperparameters:
+  lr: {default: 0.1, min: 0}
+options:
+  scaled: {default: true}
+state:
+  c: {shape: columns}
+update:
+  - old = c
+  - c = c + max_abs(grad, columns)
+  - u = grad - mean(grad, rows)
+  - {when: scaled, do: "u = u/(1 + norm2(old, matrices) + norm1(old**2) + mean(grad, matrices))"}
+  - param = param - lr*u
+"""
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("settings", [(True, True), (False, False), (True, False)])
+def test_reductions_under_an_option(tmp_path: Path, settings: tuple[bool, bool]) -> None:
+    """What an option leaves out is read from nowhere: memory that nothing has written is a fault here."""
+    (tmp_path / "optional_lines.yaml").write_text(OPTIONAL, encoding="utf-8")
+    package = built_package([tmp_path / "optional_lines.yaml"], tmp_path / "package_of_optional_lines")
+    rng = np.random.default_rng(3)
+    starts, gradients = ([rng.standard_normal((2, 3, 4)) for _ in settings] for _ in range(2))
+    results = []
+    for backend in ("numpy", "cpu", "ptx"):
+        params = [start.copy() for start in starts]
+        groups = [{"params": [p], "scaled": s} for p, s in zip(params, settings, strict=True)]
+        optimizer = package.OptionalLines(groups, backend=backend)
+        for _ in range(2):
+            optimizer.step(gradients)
+        results.append(params)
+    for found in results[1:]:
+        for a, b in zip(found, results[0], strict=True):
             assert_same_bits(a, b)

@@ -43,10 +43,13 @@ class DeviceLines:
         }
         for rank in RANKS:
             self.widths[rank, "states"] = max(1, len(definition.line_states[rank]))
+        # These are reduced under all options, also those under which no stage computes them.
+        reduced = {line.source for one in definition.passes for line in one.line_reductions}
         tables: dict[str, HostArray | int] = {"geometry": geometry}
         for (rank, kind), width in self.widths.items():
             count = self.counts[rank]
-            tables[f"{rank} {kind}"] = np.zeros((count, width)) if kind == "states" else count * width
+            begins = kind == "states" or (kind == "values" and rank in reduced)
+            tables[f"{rank} {kind}"] = np.zeros((count, width)) if begins else count * width
         self._memory = Memory(starter.device, **tables)
 
     def shapes(self) -> Region:

@@ -85,6 +85,7 @@ def kernel() -> dict[str, Any]:
         "n_buffers": 5,
         "n_scalars": len(SCALARS),
         "staged": False,
+        "writes_grad": False,
         "has_lines": False,
         "stages": [],
         "passes": [_only_pass()],

@@ -20,6 +20,7 @@ def kernel(body: Sequence[str], buffers: Sequence[dict[str, Any]], scalars: Sequ
         "n_buffers": len(buffers),
         "n_scalars": max(1, len(scalars)),
         "staged": False,
+        "writes_grad": False,
         "has_lines": False,
         "stages": [],
         "passes": [

@@ -152,6 +152,19 @@ class TestConstraint:
         opt.flush()
         assert called == ["a", "b", "c"]
 
+    @every_backend
+    def test_cant_use_the_optimizer_that_calls_it(self, backend):
+        opt = SGD(params(), lr=0.1, backend=backend)
+        opt.constraint = lambda name, array: opt.step(gradients(0, opt.params))
+        with pytest.raises(OptimizerError, match="step can't be called by the function that constrains"):
+            opt.step(gradients(0, opt.params))
+        opt.constraint = lambda name, array: opt.state_dict()
+        with pytest.raises(OptimizerError, match="state_dict can't be called by the function"):
+            opt.step(gradients(0, opt.params))
+        opt.constraint = None
+        opt.step(gradients(0, opt.params))
+        assert opt.t == 3
+
     def test_is_a_function(self):
         with pytest.raises(OptimizerError, match="constraint must be a function"):
             SGD(params(), lr=0.1, backend="numpy").constraint = 1
