@@ -1,4 +1,4 @@
-"""came by pytorch_optimizer; its state of vectors, which it multiplies by the rate at every step, is mended."""
+"""came by pytorch_optimizer; its state of vectors, multiplied by the rate at every step, is mended."""
 
 from __future__ import annotations
 
