@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from solvergen.compiler import check, compile_spec
@@ -66,6 +67,27 @@ def test_nesterov_is_that_of_sgd(tmp_path):
             assert_near(one[tensor], value, tensor)
 
 
+def test_gradient_centralization_takes_the_means_away(tmp_path):
+    """Of AdamW it is AdamW with gradients that NumPy has centred, of matrices and what has more axes."""
+    package = built_package([written(tmp_path, "adamw", "gradient_centralization")], tmp_path / "built_gc")
+    rng = np.random.default_rng(0)
+    shapes = {"conv": (4, 3, 2, 2), "weight": (5, 70), "bias": (6,), "scale": ()}
+    start = {name: np.asarray(rng.normal(size=shape)) for name, shape in shapes.items()}
+    params, expected = ({name: x.copy() for name, x in start.items()} for _ in range(2))
+    ours = package.Derived(params, backend="numpy", lr=0.03)
+    theirs = CLASSES["adamw"](expected, backend="numpy", lr=0.03)
+    for _ in range(5):
+        grads = {name: np.asarray(rng.normal(size=shape) + 1) for name, shape in shapes.items()}
+        centred = {
+            name: g - g.mean(axis=tuple(range(1, g.ndim)), keepdims=True) if g.ndim > 1 else g
+            for name, g in grads.items()
+        }
+        ours.step(grads)
+        theirs.step({name: np.array(g, order="C") for name, g in centred.items()})
+    for name, value in expected.items():
+        assert_near(params[name], value, name)
+
+
 def lines(path):
     return equation_lines(compile_spec(read_spec(path)).spec)
 
@@ -116,6 +138,8 @@ def test_what_the_spec_declares_stays(tmp_path):
     [
         ("lion", "nesterov", "doesn't read exp_avg any more once it is updated"),
         ("sgd", "nesterov", "no momentum"),
+        ("adafactor", "gradient_centralization", "knows columns of tensors"),
+        ("heun", "gradient_centralization", "several times"),
         ("adan", "cautious", "no single equation"),
         ("heun", "cautious", "several times"),
         ("heun", "mars", "several times"),

@@ -14,7 +14,14 @@ from dataclasses import replace
 from solvergen.errors import Diagnostic, Location
 from solvergen.frontend.findings import Findings
 from solvergen.frontend.parse import is_gradient, read_equation
-from solvergen.frontend.transforms import cautious, lookahead, mars, nesterov, schedule_free
+from solvergen.frontend.transforms import (
+    cautious,
+    gradient_centralization,
+    lookahead,
+    mars,
+    nesterov,
+    schedule_free,
+)
 from solvergen.frontend.transforms.rule import Illegal, Rule, Step
 from solvergen.ir.text import expression_text
 from solvergen.spec.digest import digest_of
@@ -26,7 +33,7 @@ Transform = Callable[[Rule], Rule]
 
 TRANSFORMS: dict[str, tuple[Transform, str]] = {
     module.__name__.rpartition(".")[2]: (module.apply, module.SUMMARY)
-    for module in (cautious, lookahead, mars, nesterov, schedule_free)
+    for module in (cautious, gradient_centralization, lookahead, mars, nesterov, schedule_free)
 }
 """By name: what it does to a rule, and that in words."""
 
