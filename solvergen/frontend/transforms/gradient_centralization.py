@@ -1,8 +1,8 @@
 """Gradient centralization: the gradient of each row of weights loses its mean.
 
-Yong, Huang, Hua, Zhang: Gradient Centralization: A New Optimization Technique for Deep Neural Networks (2020),
-arXiv 2004.01461, equation 1. A row is all that belongs to one index of the first axis, as torch has the
-outputs of layers; vectors and single numbers are left alone.
+Yong, Huang, Hua, Zhang: Gradient Centralization: A New Optimization Technique for Deep Neural Networks
+(2020), arXiv 2004.01461, equation 1. A row is all that belongs to one index of the first axis, as torch has
+the outputs of layers; vectors and single numbers are left alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from solvergen.frontend.transforms.rule import Illegal, Rule, Step, call, name, number, reads, renamed, sub
-from solvergen.ir.nodes import Compare, Extent, Name, Reduce, walk
+from solvergen.ir.nodes import Compare, Extent, Reduce, walk
 from solvergen.ir.reductions import NDIM
 
 SUMMARY = "the gradient loses its mean over all axes but the first"

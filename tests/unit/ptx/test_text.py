@@ -544,9 +544,12 @@ class TestHostileText:
     def test_time_grows_with_length_only(self) -> None:
         lines = [f"fma.rn.f32 %f{i % 7}, %f{i % 5}, %f{i % 3}, 0f{i:08X};" for i in range(6000)]
         text = f"{HEAD}.entry k() {{ {REGISTERS} " + "\n".join(lines) + "}"
-        start = time.process_time()
-        assert len(parse(text).kernels["k"].instructions) == 6000
-        assert time.process_time() - start < 1.0  # usually 0.1; what is quadratic takes many
+        seconds = []
+        for _ in range(3):  # the fastest: other work of the process, a collection of garbage say, isn't meant
+            start = time.process_time()
+            assert len(parse(text).kernels["k"].instructions) == 6000
+            seconds.append(time.process_time() - start)
+        assert min(seconds) < 1.0  # usually 0.1; what is quadratic takes many
 
     @pytest.mark.parametrize(
         "body",
