@@ -338,10 +338,10 @@ typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
 static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *terms) {
     const sg_eight *x = (const sg_eight *)terms;
     sg_eight lanes[16];
-    for (int i = 0; i < 16; ++i)
+    for (int64_t i = 0; i < 16; ++i)
         lanes[i] = x[i] + x[i + 16];
-    for (int half = 8; half > 0; half /= 2)
-        for (int i = 0; i < half; ++i)
+    for (int64_t half = 8; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; ++i)
             lanes[i] += lanes[i + half];
     const sg_eight l = lanes[0];
     return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));

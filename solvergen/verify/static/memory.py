@@ -96,14 +96,16 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
         if loop not in main:
             continue
         for access in inside:
+            if access.buffer is None and traffic.lines:
+                continue  # values of lines, in float64
             if access.buffer is not None and access.nbytes * 8 < WORD and not traffic.tiles:
                 message = (
                     f"{access.nbytes * 8} bits of {_name(names, access)} in the main loop instead of {WORD}"
                 )
                 findings.append(about("width", message, access.instruction, source))
             width = min(width, access.nbytes * 8)
-        loads = max(loads, sum(most for (kind, _), (_, most) in per_element.items() if kind == "ld"))
-        stores = max(stores, sum(most for (kind, _), (_, most) in per_element.items() if kind == "st"))
+        loads = max(loads, _sum(per_element, "ld", traffic))
+        stores = max(stores, _sum(per_element, "st", traffic))
     return Memory(width if main else 0, loads, stores, tuple(findings))
 
 
@@ -132,6 +134,15 @@ def _per_element(
     elements = Counter(needed).most_common(1)[0][0] if needed else 1.0
     elements = elements or 1.0
     return {key: (low / elements, high / elements) for key, (low, high) in counts.items()}
+
+
+def _sum(per_element: _Counts, kind: str, traffic: Traffic) -> float:
+    """Accesses for each element at most. Of rules with lines those of buffers: their tables are small."""
+    return sum(
+        most
+        for (which, buffer), (_, most) in per_element.items()
+        if which == kind and not (buffer is None and traffic.lines)
+    )
 
 
 def _counted(

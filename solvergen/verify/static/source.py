@@ -10,6 +10,10 @@ from solvergen.runtime.equations import equation_above
 from solvergen.runtime.ptx.module import Place
 
 _WIDE = re.compile(r"^\s*SG_FUNCTION (?:double \w+|sg_real sg_rounded)\(")
+_TERM = re.compile(r"::sg_term\(|^    const int sg_thread = ")
+"""Where a pass over tiles forms terms: compilers that compute one for several reductions give the line of a
+use of it, or the kernel's first."""
+_TILES = "const sg_tile *sg_tiles"
 _FLOAT64_ONLY = "#if SG_PARAM == 1"
 
 
@@ -83,6 +87,7 @@ class Source:
         """The lines of functions of float64 that kernels of other elements have."""
         found: set[int] = set()
         inside = False
+        tiles = False
         conditions: list[str] = []  # of the directives around a line
         for number, line in enumerate(self.lines, start=1):
             if line.startswith("#if"):
@@ -95,8 +100,11 @@ class Source:
                 continue
             one_line = _WIDE.match(line)
             inside = inside or one_line is not None
-            if inside:
+            tiles = tiles or _TILES in line
+            if inside or (tiles and _TERM.search(line)):
                 found.add(number)
+            if line.startswith("}"):
+                tiles = False
             if line.startswith("}") or (one_line and line.rstrip().endswith("}")):
                 inside = False
         return frozenset(found)
