@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -185,7 +186,16 @@ class Solver:
     # Training.
 
     def step(self, iterations: int) -> None:
-        """Train so many iterations, unless asked to stop. The smoothed loss begins anew."""
+        """Train so many iterations, unless asked to stop. The smoothed loss begins anew.
+
+        Raises TrainingError for what is no whole number.
+        """
+        try:
+            iterations = operator.index(iterations)
+        except TypeError:
+            raise TrainingError(
+                f"step takes how many iterations to train, a whole number, not {iterations!r}"
+            ) from None
         self._exit = False
         self._step(iterations)
 

@@ -304,3 +304,14 @@ def test_an_error_in_a_callback_leaves_a_state_to_go_on_from():
     assert solver.iter == 0
     solver.step(2)
     assert solver.iter == 2
+
+
+@pytest.mark.parametrize("iterations", [2.5, "3", None])
+def test_steps_are_whole_numbers(iterations):
+    tape = []
+    solver = make(tape)
+    del tape[:]
+    with pytest.raises(SolvergenError, match="whole number"):
+        solver.step(iterations)
+    assert tape == []
+    assert solver.iter == 0
