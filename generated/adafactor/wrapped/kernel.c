@@ -264,6 +264,7 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 #define SG_TILE_ROWS 64
 /* Tiles that lie side by side, at most: rows are read through all of them. */
 #define SG_TILES 16
+__attribute__((visibility("default"))) const int64_t sg_tiles = SG_TILES; /* for whoever cuts the tiles */
 /* Elements ahead that are asked for. */
 #define SG_AHEAD 512
 /* Elements for which values of lines are written out at a time: in passes over chunks that form no reductions, */

@@ -28,9 +28,6 @@ from solvergen.runtime.lines import (
 )
 from solvergen.runtime.native.library import Lines, LineStage, Stage, function_address, library
 
-TILES = 16
-"""Tiles side by side that are worked on together: ``SG_TILES`` in kernels."""
-
 PIECE_LINES = 1 << 12
 """Lines that a thread claims at a time."""
 
@@ -46,7 +43,9 @@ class Tiles:
 class CpuLines:
     """The tables of lines as a launch's kernels and reductions see them."""
 
-    def __init__(self, plan: LaunchPlan, tables: LineTables, positions: HostArray) -> None:
+    def __init__(
+        self, plan: LaunchPlan, kernel: ctypes.CDLL, tables: LineTables, positions: HostArray
+    ) -> None:
         self._plan = plan
         self._tables = tables
         own = tables.tables
@@ -60,7 +59,9 @@ class CpuLines:
         )
         self.address = ctypes.addressof(self._lines)
         self._geometry = tables.geometry[positions]
-        self._tiles = tile_table(self._geometry, columns=TILES * TILE_COLUMNS)
+        # The kernel has arrays for so many tiles side by side.
+        side_by_side = ctypes.c_int64.in_dll(kernel, "sg_tiles").value
+        self._tiles = tile_table(self._geometry, columns=side_by_side * TILE_COLUMNS)
         elements = self._tiles["rows"].astype(np.int64) * self._tiles["columns"]
         self.units = unit_table(elements, CHUNK_SIZE)
         """Where units of tiles begin."""

@@ -69,7 +69,7 @@ class StagedCpuLauncher(cpu.CpuTensors):
         self._positions = np.array(plan.positions, np.int32)
         self._shared = [address_of(row) for row in workspace.shared]
         self._lines = (
-            CpuLines(plan, workspace.lines, self._positions) if workspace.lines is not None else None
+            CpuLines(plan, kernel, workspace.lines, self._positions) if workspace.lines is not None else None
         )
         self._kept = KeptParameters(plan)
         self._step: Step | None = None
