@@ -139,3 +139,21 @@ def test_the_old_enum_becomes_the_type(old, new):
     params = SolverParameters.parse_prototxt(f'solver_type: {old} lr_policy: "fixed" net: "n"')
     assert params.type == new
     assert not params.has("type")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "read"),
+    [
+        ("one.txt", 'base_lr: 0.5 lr_policy: "fixed" max_iter: 7 net: "n"', SolverParameters.from_prototxt),
+        ("one.txt", "base_lr: 0.5\nlr_policy: fixed\nmax_iter: 7\n", SolverParameters.from_yaml),
+    ],
+)
+def test_the_form_may_be_said_whatever_the_ending(tmp_path, name, text, read):
+    path = tmp_path / name
+    path.write_text(text + "\n")
+    params = read(path)
+    assert (params.base_lr, params.lr_policy, params.max_iter) == (0.5, "fixed", 7)
+    assert params.source == path
+    path.write_text(text.replace("fixed", "fixd") + "\n")
+    with pytest.raises(SolverParametersError, match="fixd"):
+        read(path)
