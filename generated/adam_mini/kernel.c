@@ -145,6 +145,31 @@ struct sg_chunk {
     int64_t start;
 };
 
+/* Of tiles side by side the same rows: as wide as several of them, so that rows are read far. */
+struct sg_tile {
+    int32_t tensor;
+    int32_t rows;
+    int64_t matrix;
+    int64_t row;
+    int64_t column;
+    int32_t columns;
+    int32_t pad;
+};
+
+struct sg_lines {
+    const int64_t *geometry;      /* [positions][SG_GEOMETRY]: matrices, rows, columns, the first row, column and
+                                     matrix in these tables, number of axes */
+    double *row_totals;           /* [rows][SG_ROW_TOTALS], and so on */
+    double *row_values;
+    double *row_states;
+    double *column_totals;
+    double *column_values;
+    double *column_states;
+    double *matrix_totals;
+    double *matrix_values;
+    double *matrix_states;
+};
+
 struct sg_job {
     void *const *pointers;        /* [tensors][SG_BUFFERS] */
     const int32_t *rows;          /* [tensors]: the row of the scalar table */
@@ -153,6 +178,11 @@ struct sg_job {
     const int32_t *positions;     /* [tensors]: the tensor's place in the optimizer */
     const double *values;         /* [positions][SG_VALUES] */
     double *partials;             /* [chunks][reductions of the pass] */
+    const struct sg_lines *lines;
+    const struct sg_tile *tiles;
+    const int64_t *offsets;       /* [tensors][2]: where the partial totals of its rows and columns begin */
+    double *row_partials;         /* [rows][tiles across][reductions of rows in the pass] */
+    double *column_partials;      /* [matrices][tiles down][columns][reductions of columns in the pass] */
 };
 
 struct sg_stage {
@@ -168,6 +198,12 @@ struct sg_stage {
     const double *shared;
     double *shared_new;
     int64_t leader;               /* the position whose tensor speaks for the optimizer */
+    const struct sg_lines *lines;
+};
+
+struct sg_line_stage {
+    const struct sg_stage *stage;
+    const struct sg_chunk *pieces; /* of the lines of a tensor */
 };
 
 /* Element i of a chunk belongs to lane i % SG_LANES; each lane starts at zero and takes its terms in order.
@@ -208,13 +244,150 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
     return before ? before : SG_LANES;
 }
 
+#define SG_GEOMETRY 8
+#define SG_ROW_TOTALS 1
+#define SG_ROW_VALUES 1
+#define SG_ROW_STATES 1
+#define SG_COLUMN_TOTALS 1
+#define SG_COLUMN_VALUES 1
+#define SG_COLUMN_STATES 1
+#define SG_MATRIX_TOTALS 1
+#define SG_MATRIX_VALUES 1
+#define SG_MATRIX_STATES 1
+
+/* Elements of a tile's row: they are lanes. */
+#define SG_TILE_COLUMNS 256
+/* Rows of a tile. */
+#define SG_TILE_ROWS 64
+/* Tiles that lie side by side, at most: rows are read through all of them. */
+#define SG_TILES 16
+__attribute__((visibility("default"))) const int64_t sg_tiles = SG_TILES; /* for whoever cuts the tiles */
+/* Elements ahead that are asked for. */
+#define SG_AHEAD 512
+/* Elements for which values of lines are written out at a time: in passes over chunks that form no reductions, */
+#define SG_EXPANDED 1024
+/* and in those that do, whose chunks are this long. */
+#define SG_CHUNK 4096
+
+/* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
+   elements of one count as a row. */
+static __attribute__((noinline, unused)) void sg_expand_rows(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t start,
+    int64_t count) {
+    int64_t row = start / columns;
+    int64_t length = columns - start % columns;
+    if (columns == 1) {
+        for (int64_t i = 0; i < count; ++i)
+            out[i] = (sg_real)values[(row + i) * stride];
+        return;
+    }
+    for (int64_t i = 0; i < count; ++row, length = columns) {
+        const int64_t end = length < count - i ? i + length : count;
+        const sg_real value = (sg_real)values[row * stride];
+        for (; i < end; ++i)
+            out[i] = value;
+    }
+}
+
+/* The values of columns. */
+static __attribute__((noinline, unused)) void sg_expand_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t rows, int64_t columns,
+    int64_t start, int64_t count) {
+    const int64_t row = start / columns;
+    int64_t column = start % columns;
+    int64_t left = rows - row % rows; /* of the matrix */
+    values += row / rows * columns * stride;
+    for (int64_t i = 0; i < count; column = 0) {
+        const int64_t length = columns - column < count - i ? columns - column : count - i;
+        const double *from = values + column * stride;
+        for (int64_t j = 0; j < length; ++j)
+            out[i + j] = (sg_real)from[j * stride];
+        i += length;
+        if (--left == 0) {
+            left = rows;
+            values += columns * stride;
+        }
+    }
+}
+
+/* Adds a row's terms to the totals of columns. Of very short rows there are many. */
+#define SG_INTO_COLUMNS(name, operation)                                                                   \
+    static __attribute__((noinline, unused)) void name##_long(double *restrict columns,                    \
+                                                              const double *restrict terms, int64_t count) { \
+        for (int64_t i = 0; i < count; ++i)                                                                \
+            columns[i] = operation(columns[i], terms[i]);                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    SG_INLINE void name(double *columns, const double *terms, int64_t count) {                             \
+        if (count > 4) {                                                                                   \
+            name##_long(columns, terms, count);                                                            \
+            return;                                                                                        \
+        }                                                                                                  \
+        for (int64_t i = 0; i < count; ++i)                                                                \
+            columns[i] = operation(columns[i], terms[i]);                                                  \
+    }
+
+SG_INTO_COLUMNS(sg_columns_sum, SG_SUM)
+SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
+
+/* A tile's whole row: its lanes eight at a time, which are then added up as they would be one by one. */
+typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
+
+static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *terms) {
+    const sg_eight *x = (const sg_eight *)terms;
+    sg_eight lanes[16];
+    for (int64_t i = 0; i < 16; ++i)
+        lanes[i] = x[i] + x[i + 16];
+    for (int64_t half = 8; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; ++i)
+            lanes[i] += lanes[i + half];
+    const sg_eight l = lanes[0];
+    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+}
+
+/* The total of a row's terms in a tile, which are overwritten. Lanes without a term are +0.0: with one of these,
+   each lane below the 128th is combined if there are at most 128 terms, and then nothing else changes. */
+#define SG_ROW_TOTAL(name, operation, whole)                                                               \
+    static __attribute__((noinline, unused)) double name##_long(double *terms, int64_t count) {            \
+        double lanes[SG_TILE_COLUMNS];                                                                     \
+        int64_t width = 1;                                                                                 \
+        if (count == SG_TILE_COLUMNS)                                                                      \
+            return whole(terms);                                                                           \
+        while (width < count)                                                                              \
+            width *= 2;                                                                                    \
+        for (int64_t i = 0; i < count; ++i)                                                                \
+            lanes[i] = width < SG_TILE_COLUMNS ? operation(terms[i], 0.0) : terms[i];                      \
+        for (int64_t i = count; i < width; ++i)                                                            \
+            lanes[i] = 0.0;                                                                                \
+        for (int64_t half = width / 2; half > 0; half /= 2)                                                \
+            SG_HALVE(lanes, operation, half);                                                              \
+        return lanes[0];                                                                                   \
+    }                                                                                                      \
+                                                                                                           \
+    SG_INLINE double name(double *terms, int64_t count) {                                                  \
+        if (count > 4)                                                                                     \
+            return name##_long(terms, count);                                                              \
+        const double first = operation(terms[0], 0.0);                                                     \
+        if (count == 1)                                                                                    \
+            return first;                                                                                  \
+        const double second = operation(terms[1], 0.0);                                                    \
+        if (count == 2)                                                                                    \
+            return operation(first, second);                                                               \
+        const double third = operation(terms[2], 0.0);                                                     \
+        const double fourth = count == 4 ? operation(terms[3], 0.0) : 0.0;                                 \
+        return operation(operation(first, third), operation(second, fourth));                              \
+    }
+
+SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_whole_row_sum)
+SG_ROW_TOTAL(sg_row_total_larger, sg_larger, sg_total_larger)
+
 /* Pass 0: what hangs on no reduction. */
-/* One row: at most SG_LANES elements. A function of its own, because compilers trust `restrict` on parameters only. */
+/* One row of a tile: at most SG_TILE_COLUMNS elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run_0(
     sg_param const *restrict sg_param_at,
     sg_grad const *restrict sg_grad_at,
     sg_state *restrict sg_exp_avg_at,
-    double *restrict sg_lanes_0,
+    double *restrict sg_row_terms_0,
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
     const sg_real beta1 = sg_row[0];
@@ -225,60 +398,80 @@ static __attribute__((noinline)) void sg_run_0(
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
 
-        // exp_avg = beta1*exp_avg + (1 - beta1)*grad      specs/adam_mini.yaml:34
+        // exp_avg = beta1*exp_avg + (1 - beta1)*grad      specs/adam_mini.yaml:35
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * grad;
         const sg_real grad_times_grad = grad * grad;
 
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
-        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)grad_times_grad);
+        sg_row_terms_0[sg_i] = (double)grad_times_grad;
     }
 }
 
-__attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, int64_t first_chunk,
-                                                      int64_t last_chunk) {
-    _Alignas(SG_LINE) double sg_lanes[1 * SG_LANES];
-    for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
-        const struct sg_chunk *chunk = &job->chunks[sg_c];
-        void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        for (int64_t sg_l = 0; sg_l < 1 * SG_LANES; ++sg_l)
-            sg_lanes[sg_l] = 0.0;
-        int64_t sg_end = sg_first_row((sg_grad *)buffers[1] + chunk->start, sizeof(sg_grad));
-        int64_t sg_lane = SG_LANES - sg_end;
-        (void)sg_lane;
-        for (int64_t sg_begin = 0; sg_begin < chunk->count; sg_begin = sg_end, sg_end += SG_LANES, sg_lane = 0) {
-            const int64_t sg_at = chunk->start + sg_begin;
-            sg_run_0(
-                (sg_param *)buffers[0] + sg_at,
-                (sg_grad *)buffers[1] + sg_at,
-                (sg_state *)buffers[2] + sg_at,
-                sg_lanes + 0 * SG_LANES + sg_lane,
-                job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
-                (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS,
-                (sg_end < chunk->count ? sg_end : chunk->count) - sg_begin);
+__attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
+    _Alignas(SG_LINE) double sg_row_terms[1 * SG_TILE_COLUMNS];
+    for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
+        const struct sg_tile *tile = &job->tiles[sg_t];
+        void *const *buffers = job->pointers + (int64_t)tile->tensor * SG_BUFFERS;
+        const struct sg_lines *lines = job->lines;
+        const int64_t sg_position = job->positions[tile->tensor];
+        const int64_t *sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        const int64_t sg_rows = sg_geometry[1];
+        const int64_t sg_width = sg_geometry[2];
+        const int64_t sg_first = tile->matrix * sg_rows + tile->row;
+        /* Short rows that lie behind one another are taken together. */
+        const int64_t sg_together = sg_width <= SG_TILE_COLUMNS / 2 ? SG_TILE_COLUMNS / sg_width : 1;
+        const int64_t sg_columns_there = tile->columns;
+        const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
+        double *const sg_row_partials = job->row_partials +
+            (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1;
+        for (int64_t sg_r = 0; sg_r < tile->rows; sg_r += sg_together) {
+            const int64_t sg_behind = sg_together < tile->rows - sg_r ? sg_together : tile->rows - sg_r;
+            for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
+                const int64_t sg_length =
+                    sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
+                const int64_t sg_count = sg_behind * sg_length;
+                const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                /* Processors don't foresee reads that come in bursts with so much arithmetic between. */
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
+                    __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
+                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
+                    __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
+                sg_run_0(
+                    (sg_param *)buffers[0] + sg_at,
+                    (sg_grad *)buffers[1] + sg_at,
+                    (sg_state *)buffers[2] + sg_at,
+                    sg_row_terms + 0 * SG_TILE_COLUMNS,
+                    job->values + sg_position * SG_VALUES,
+                    (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                for (int64_t sg_b = 0; sg_b < sg_behind; ++sg_b) {
+                    double *const sg_total = sg_row_partials + ((sg_r + sg_b) * sg_across + sg_c / SG_TILE_COLUMNS) * 1;
+                    sg_total[0] = sg_row_total_sum(
+                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
+                }
+            }
         }
-        double *sg_partials = job->partials + sg_c * 1;
-        sg_partials[0] = sg_total_sum(sg_lanes + 0 * SG_LANES);
     }
 }
 
-/* Pass 1: mean_grad_times_grad must be complete first. */
+/* Pass 1: mean_grad_times_grad_rows must be complete first. */
 /* One run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run_1(
     sg_param *restrict sg_param_at,
     sg_grad const *restrict sg_grad_at,
     sg_state const *restrict sg_exp_avg_at,
+    const sg_real *restrict sg_rate_lines,
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
     const sg_real lr_times_weight_decay = sg_row[2];
-    const sg_real rate = (sg_real)sg_values[0];
     (void)sg_row;
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
+        const sg_real rate = sg_rate_lines[sg_i];
 
         const sg_real exp_avg_new = exp_avg;
-        // param = param - (rate*exp_avg + lr*weight_decay*param)      specs/adam_mini.yaml:38
+        // param = param - (rate*exp_avg + lr*weight_decay*param)      specs/adam_mini.yaml:39
         const sg_real param_new = sg_round_param(param - (rate * exp_avg_new + lr_times_weight_decay * param));
 
         sg_param_store(sg_param_at, sg_i, param_new);
@@ -287,47 +480,71 @@ static __attribute__((noinline)) void sg_run_1(
 
 __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, int64_t first_chunk,
                                                       int64_t last_chunk) {
+    _Alignas(SG_LINE) sg_real sg_rate_lines[SG_EXPANDED];
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
         void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        sg_run_1(
-            (sg_param *)buffers[0] + chunk->start,
-            (sg_grad *)buffers[1] + chunk->start,
-            (sg_state *)buffers[2] + chunk->start,
+        const int64_t *sg_geometry = job->lines->geometry + (int64_t)job->positions[chunk->tensor] * SG_GEOMETRY;
+        for (int64_t sg_begin = 0; sg_begin < chunk->count; sg_begin += SG_EXPANDED) {
+        const int64_t sg_at = chunk->start + sg_begin;
+        const int64_t sg_count = chunk->count - sg_begin < SG_EXPANDED ? chunk->count - sg_begin : SG_EXPANDED;
+        sg_expand_rows(sg_rate_lines, job->lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 0, SG_ROW_VALUES,
+                       sg_geometry[2], sg_at, sg_count);
+sg_run_1(
+            (sg_param *)buffers[0] + sg_at,
+            (sg_grad *)buffers[1] + sg_at,
+            (sg_state *)buffers[2] + sg_at,
+            sg_rate_lines,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
-            (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
+            (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
+        }
     }
 }
 
-/* Stage 1: scalar work for each tensor of the launch. */
-__attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *stage, int64_t n_tensors) {
-    for (int64_t sg_i = 0; sg_i < n_tensors; ++sg_i) {
-        const int64_t sg_position = stage->positions[sg_i];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[sg_i] * SG_WIDE;
+/* Stage 1, rows: numbers of each, in float64. */
+__attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
+    const struct sg_stage *stage = job->stage;
+    const struct sg_lines *lines = stage->lines;
+    for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
+        const struct sg_chunk *piece = &job->pieces[sg_p];
+        const int64_t sg_position = stage->positions[piece->tensor];
+        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
         const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
         const double *const sg_over_all = stage->over_all;
         const double sg_size = stage->sizes[sg_position];
         const double sg_total_size = stage->total_size;
-        double *const sg_values = stage->values + sg_position * SG_VALUES;
-        double *const sg_states = stage->states + sg_position * SG_STATES;
+        const double *const sg_values = stage->values + sg_position * SG_VALUES;
+        const double *const sg_states = stage->states + sg_position * SG_STATES;
         const double *const sg_shared = stage->shared;
-        double *const sg_shared_new = stage->shared_new;
+        const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
         (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
-        const double beta2 = sg_wide[0];
-        const double one_minus_beta2 = sg_wide[1];
-        const double sqrt_one_minus_beta2_pow_t = sg_wide[2];
-        const double eps = sg_wide[3];
-        const double lr_over_one_minus_beta1_pow_t = sg_wide[4];
-        const double exp_avg_sq = sg_states[0];
-        const double mean_grad_times_grad = sg_totals[0] / sg_size;
-        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2)      specs/adam_mini.yaml:35
-        const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_times_grad;
-        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/adam_mini.yaml:36
+        (void)sg_values, (void)sg_states, (void)sg_shared;
+        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+            const int64_t sg_line = sg_geometry[3] + sg_l;
+            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
+            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
+            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
+            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
+            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
+            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
+            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
+            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+            const double beta2 = sg_wide[0];
+            const double one_minus_beta2 = sg_wide[1];
+            const double sqrt_one_minus_beta2_pow_t = sg_wide[2];
+            const double eps = sg_wide[3];
+            const double lr_over_one_minus_beta1_pow_t = sg_wide[4];
+            const double exp_avg_sq = sg_row_states[0];
+        const double mean_grad_times_grad_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2, blocks)      specs/adam_mini.yaml:36
+        const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_times_grad_rows;
+        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/adam_mini.yaml:37
         const double denom = sg_sqrt64(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
-        // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:37
+        // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:38
         const double rate = lr_over_one_minus_beta1_pow_t / denom;
-        sg_values[0] = rate;
-        sg_states[0] = exp_avg_sq_new;
+            sg_row_values[0] = rate;
+            sg_row_states[0] = exp_avg_sq_new;
+        }
     }
 }

@@ -115,9 +115,12 @@ class HostArrays:
         with np.errstate(all="ignore"):
             return np.full(param.shape, init, dtype)
 
-    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> HostWorkspace:
+    def workspace(
+        self, definition: Definition, params: Sequence[HostArray], blocks: Sequence[int] | None = None
+    ) -> HostWorkspace:
         """A workspace of NumPy arrays."""
-        return HostWorkspace(definition, [param.size for param in params], [param.shape for param in params])
+        shapes = [param.shape for param in params]
+        return HostWorkspace(definition, [param.size for param in params], shapes, blocks)
 
     def upload(self, host: HostArray) -> HostArray:
         """A copy."""

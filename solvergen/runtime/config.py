@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from solvergen.errors import HyperparameterError, OptimizerError
+from solvergen.runtime.blocks import BLOCKS, Given
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FROZEN
 from solvergen.runtime.groups import MULTIPLIERS
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     O = TypeVar("O", bound=Optimizer)  # noqa: E741
 
 KEYS = ("optimizer", "backend", "nonfinite", "groups")
-GROUP_KEYS = ("names", "hyperparameters", "multipliers", "options", FROZEN)
+GROUP_KEYS = ("names", "hyperparameters", "multipliers", "options", FROZEN, BLOCKS)
 
 
 def describe(
@@ -28,12 +29,14 @@ def describe(
     backend: str,
     nonfinite: str,
     frozen: Collection[str] = (),
+    blocks: Mapping[str, Given] | None = None,
 ) -> dict[str, Any]:
     """The configuration: dicts, lists, strings, numbers, bools and None only, so that JSON can hold it.
 
     A derived option is None. Names of tensors are given only where there are several groups, and those of
-    ``frozen`` ones only where there are some.
+    ``frozen`` ones only where there are some; so is what was said of ``blocks``.
     """
+    given = {} if blocks is None else blocks
     return {
         "optimizer": definition.name,
         "backend": backend,
@@ -45,6 +48,7 @@ def describe(
                 "multipliers": group.multipliers,
                 "options": group.given_options,
                 **({FROZEN: own} if (own := [name for name in group.names if name in frozen]) else {}),
+                **({BLOCKS: said} if (said := {n: b for n in group.names if (b := given.get(n))}) else {}),
             }
             for group in groups
         ],
@@ -82,6 +86,8 @@ def rebuild(cls: type[O], params: Any, config: Mapping[str, Any]) -> O:
         settings = _settings(definition, entry, i)
         if FROZEN in entry:
             settings[FROZEN] = entry[FROZEN]
+        if BLOCKS in entry:
+            settings[BLOCKS] = entry[BLOCKS]
         groups.append(ParameterGroup(_names(entry, i, read.names), settings))
     _check_names(read.names, groups)
     shared = {key: config[key] for key in ("backend", "nonfinite") if key in config}

@@ -19,13 +19,13 @@ from solvergen.errors import ArrayError, CompilerBug, HyperparameterError, Optim
 from solvergen.runtime import backends, config, restoring
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import Backend, Workspace
+from solvergen.runtime.blocks import BLOCKS, block_counts, read_blocks
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
 from solvergen.runtime.groups import MULTIPLIERS, Group
 from solvergen.runtime.interrupts import NothingDone, interruptible, uninterrupted
-from solvergen.runtime.lines import LineStates
 from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.parameters import Parameters, has_wrappers, read_parameters
 from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
@@ -33,7 +33,7 @@ from solvergen.runtime.policies import checked_policy, raise_nonfinite
 from solvergen.runtime.row_sparse import ByRows, RowSparse, gathered
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
-from solvergen.runtime.tensors import adopt_all, make_tensors, make_workspace
+from solvergen.runtime.tensors import adopt_all, line_states_of, make_tensors, make_workspace
 from solvergen.runtime.views import SharedView, StateView, TensorView
 
 if TYPE_CHECKING:
@@ -80,15 +80,21 @@ class Optimizer:
         backend: str | Backend = "auto",
         nonfinite: str = "propagate",
         wrappers: Wrappers | None = None,
+        blocks: Any = None,
     ) -> None:
         """Check everything, then allocate the states.
 
         ``params``: an array, a list or tuple or mapping of arrays, or a list of groups
         ``{"params": ..., "lr": ..., "lr_mult": ...}``. Raises ArrayError for parameters that can't be
         updated in place, HyperparameterError for settings, BackendUnavailable for backends.
+
+        ``blocks`` is for rules that know some: into how many equal blocks parameters fall, a mapping of names
+        to whole numbers or to ``"rows"`` (one for each index of the first axis), or what is so for all. It may
+        be a group's own, too. What isn't named is one block. Raises OptimizerError for counts that don't divide.
         """
         definition = definition_of(type(self))
         read, frozen = read_frozen(read_parameters(params))
+        read, self._given_blocks = read_blocks(definition, read, blocks)
         read, hyperparameters, options = self._with_wrappers(read, hyperparameters, options, wrappers)
         self._policy = checked_policy(nonfinite)
         self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
@@ -102,7 +108,8 @@ class Optimizer:
         self._names = read.names
         self._positions = {name: i for i, name in enumerate(read.names)}
         arrays = adopt_all(self._backend, read.names, read.arrays)
-        self._tensors = make_tensors(definition, self._backend, read.names, arrays, self._groups)
+        counts = block_counts(read.names, [array.shape for array in arrays], self._given_blocks)
+        self._tensors = make_tensors(definition, self._backend, read.names, arrays, self._groups, counts)
         self._cohorts = Cohorts(_first_cohorts(definition, self._groups, self._positions), len(self._names))
         self._workspace = make_workspace(definition, self._backend, self._tensors, self._groups)
         self._launches = Launches(
@@ -353,7 +360,7 @@ class Optimizer:
     @property
     def state(self) -> StateView:
         """The states: ``opt.state["m"]["layer1.weight"]``. Arrays are the live ones, on the backend's
-        device; scalar states are floats. States of rows or columns are copies as ``numpy.ndarray``, float64.
+        device; scalar states are floats. States of rows, columns or blocks are copies as ``numpy.ndarray``, float64.
         Reading a scalar or such a copy that lives on a GPU waits for it. ``shared`` has those that are one
         number for all tensors."""
         definition = self.definition
@@ -381,6 +388,12 @@ class Optimizer:
                 places[name] = i
         absent = [name for name in self.definition.shared_states if name not in places]
         return SharedView(places, lambda i: float(self._read_workspace()[1][i]), absent)
+
+    @property
+    def blocks(self) -> TensorView[int]:
+        """Into how many blocks each tensor falls, by name; empty for a rule that knows no blocks."""
+        positions = self._positions if self.definition.view == BLOCKS else {}
+        return self._view("blocks", positions, lambda i: self._tensors[i].plan.blocks)
 
     @property
     def steps(self) -> TensorView[int]:
@@ -416,7 +429,14 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """Everything but parameters and state, as data that JSON can hold."""
-        return config.describe(self.definition, self._groups, self._given_backend, self._policy, self.frozen)
+        return config.describe(
+            self.definition,
+            self._groups,
+            self._given_backend,
+            self._policy,
+            self.frozen,
+            self._given_blocks,
+        )
 
     @classmethod
     def from_config(cls: type[Self], params: Any, config: Mapping[str, Any]) -> Self:
@@ -518,9 +538,9 @@ class Optimizer:
         if state in self.definition.device_states:
             column = self.definition.device_states.index(state)
             return lambda i: float(self._read_workspace()[0][i, column])
-        lines = LineStates(self.definition, [tensor.plan.shape for tensor in self._tensors])
+        lines = line_states_of(self.definition, self._tensors)
         if state in lines:
-            return lambda i: lines.get(self._existing_workspace().read_lines(), state, i)
+            return lambda i: lines.read(self._existing_workspace().read_line_state, state, i)
         column = self.definition.array_states.index(state)
         return lambda i: self._tensors[i].plan.states[column]
 

@@ -18,7 +18,8 @@ class TensorData:
 
     ``scalars`` holds its active scalar states, ``arrays`` its active array states: C-contiguous, of
     the parameter's shape and compute type, or (states of lines) of float64 and the shape that
-    ``lines.state_shape`` says. ``param`` is the parameter itself where it was kept too.
+    ``lines.state_shape`` says, for a parameter of so many ``blocks``. ``param`` is the parameter itself where it
+    was kept too.
     """
 
     name: str
@@ -28,6 +29,7 @@ class TensorData:
     scalars: Mapping[str, float] = field(default_factory=dict)
     arrays: Mapping[str, HostArray] = field(default_factory=dict)
     param: HostArray | None = None
+    blocks: int = 1
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,15 @@ from solvergen.runtime.spans import Spans
 class TensorPlan:
     """One tensor of a launch. ``states`` has an entry for every array state of the definition, in
     order; None where the state doesn't exist under the options. ``carried`` has one for every array that the
-    definition's kernels carry from pass to pass; none for the reference."""
+    definition's kernels carry from pass to pass; none for the reference. ``blocks``: how many it falls into, for
+    rules that see tensors so."""
 
     name: str
     param: Array
     shape: tuple[int, ...]
     states: tuple[Array | None, ...]
     carried: tuple[Array, ...] = ()
+    blocks: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +173,10 @@ class Workspace(Protocol):
         lines; empty for others. Waits for the steps that are under way."""
         ...
 
+    def read_line_state(self, rank: Rank, lines: slice, column: int) -> HostArray:
+        """A copy of one of these states, of some lines. Waits as ``read_lines`` does."""
+        ...
+
     def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
         """Overwrite them: what ``read_lines`` returns."""
         ...
@@ -237,9 +243,11 @@ class Backend(Protocol):
         check."""
         ...
 
-    def workspace(self, definition: Definition, params: Sequence[Array]) -> Workspace:
-        """The workspace of an optimizer whose rule is staged, over all its parameters in order. The states in
-        it are the caller's to write. Raises ``ArrayError`` where the parameters lie too far apart for that:
+    def workspace(
+        self, definition: Definition, params: Sequence[Array], blocks: Sequence[int] | None = None
+    ) -> Workspace:
+        """The workspace of an optimizer whose rule is staged, over all its parameters in order, which fall into
+        so many ``blocks`` each (one by default). The states in it are the caller's to write. Raises ``ArrayError`` where the parameters lie too far apart for that:
         on several GPUs."""
         ...
 

@@ -34,8 +34,9 @@ class CpuWorkspace(HostWorkspace):
         definition: Definition,
         sizes: Sequence[int],
         shapes: Sequence[tuple[int, ...]] | None = None,
+        blocks: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(definition, sizes, shapes)
+        super().__init__(definition, sizes, shapes, blocks)
         self._over_all = {
             number: self._reducer_over_all(one)
             for number, one in enumerate(definition.passes)

@@ -107,7 +107,9 @@ class CudaBackend:
                 _fill(home, state, np.array([init], dtype))
         return state
 
-    def workspace(self, definition: Definition, params: Sequence[cupy.ndarray]) -> CudaWorkspace:
+    def workspace(
+        self, definition: Definition, params: Sequence[cupy.ndarray], blocks: Sequence[int] | None = None
+    ) -> CudaWorkspace:
         """A workspace on the parameters' GPU. Raises ArrayError if they lie on several."""
         numbers = sorted({param.data.device_id for param in params})
         if len(numbers) > 1:
@@ -117,7 +119,8 @@ class CudaBackend:
                 "on one: make an optimizer for each GPU, or move them"
             )
         home = self._devices(numbers[0] if numbers else 0)
-        return CudaWorkspace(definition, [param.shape for param in params], Starter(home), self._kernels)
+        shapes = [param.shape for param in params]
+        return CudaWorkspace(definition, shapes, Starter(home), self._kernels, blocks)
 
     def upload(self, host: HostArray) -> cupy.ndarray:
         """A copy on GPU 0, C-contiguous, that begins at a word. Waits for the current stream."""

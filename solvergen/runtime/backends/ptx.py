@@ -82,10 +82,12 @@ class PtxBackend(HostArrays):
             state[...] = param if init == "param" else init
         return state
 
-    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> CudaWorkspace:  # type: ignore[override]
+    def workspace(  # type: ignore[override]
+        self, definition: Definition, params: Sequence[HostArray], blocks: Sequence[int] | None = None
+    ) -> CudaWorkspace:
         """A workspace in the device's memory."""
         shapes = [param.shape for param in params]
-        return CudaWorkspace(definition, shapes, PtxStarter(self._device), self._kernels)
+        return CudaWorkspace(definition, shapes, PtxStarter(self._device), self._kernels, blocks)
 
     def prepare(self, plan: LaunchPlan) -> PtxLauncher | PtxStagedLauncher:
         """Compile the kernels, or take them from the cache; decode them; build the tables.

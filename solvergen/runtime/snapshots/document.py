@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args
 
 from solvergen.errors import SnapshotError
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.blocks import BLOCKS
 from solvergen.runtime.definition import RANK_OF_SHAPE, Shape
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.lines import shape_of_kind
@@ -28,10 +29,10 @@ from solvergen.runtime.snapshots.arrays import (
 )
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 
-FORMAT = 3
+FORMAT = 4
 """Newest version of the document and of how the files hold it. Raised by any change that a reader must know
 of. Files are written in the oldest that can say what they hold: 2 knows shared states and states of lines,
-3 frozen tensors."""
+3 frozen tensors, 4 states of blocks."""
 
 T = TypeVar("T")
 
@@ -65,6 +66,8 @@ class Header:
 
 def version_of(data: SnapshotData) -> int:
     """The format in which ``data`` is written."""
+    if any(kind == BLOCKS for _, kind in data.schema):
+        return 4
     if data.frozen:
         return 3
     return 2 if any(kind == "shared" or kind in RANK_OF_SHAPE for _, kind in data.schema) else 1
@@ -88,7 +91,9 @@ def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
                 raise SnapshotError(
                     f"the {what} has dtype {dtype}; a snapshot holds {', '.join(STORAGE_TYPES)}"
                 )
-            shape = tensor.shape if state is None else _shape_of(state, kinds, tensor.shape)
+            shape = tensor.shape
+            if state is not None:
+                shape = _shape_of(state, kinds, tensor.shape, tensor.blocks)
             if array.shape != shape:
                 due = f"not {shape}" if shape != tensor.shape else f"its parameter {tensor.shape}"
                 raise SnapshotError(f"the {what} has shape {array.shape}, {due}")
@@ -98,9 +103,11 @@ def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
             yield Slot(tensor.name, state, ArraySpec(key, dtype, shape)), array
 
 
-def _shape_of(state: str, kinds: Mapping[str, str], shape: tuple[int, ...]) -> tuple[int, ...]:
+def _shape_of(
+    state: str, kinds: Mapping[str, str], shape: tuple[int, ...], blocks: int
+) -> tuple[int, ...]:
     """The shape of a tensor's array state. Of one that isn't in the schema, which ``check`` refuses, any."""
-    found = shape_of_kind(kinds.get(state, "param"), shape)
+    found = shape_of_kind(kinds.get(state, "param"), shape, blocks)
     return shape if found is None else found
 
 
@@ -111,6 +118,7 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
         SnapshotError: ``data`` contradicts itself.
     """
     check(data)
+    has_blocks = any(kind == BLOCKS for _, kind in data.schema)
 
     def array(key: str) -> dict[str, str]:
         return {"dtype": specs[key].dtype, "sha256": checksums[key]}
@@ -124,6 +132,8 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
             "scalars": floats_out(item.scalars),
             "arrays": {state: array(state_key(state, item.name)) for state in item.arrays},
         }
+        if has_blocks:
+            result[BLOCKS] = item.blocks
         if param_key(item.name) in specs:
             result["param"] = array(param_key(item.name))
         return result
@@ -262,17 +272,19 @@ def _tensor(
 ) -> TensorData:
     keys = {"name", "shape", "dtype", "t", "scalars", "arrays"}
     optional = {"param"} if isinstance(value, dict) and "param" in value else set()
+    optional |= {BLOCKS} if BLOCKS in kinds.values() else set()
     record = _record(value, "tensor", keys | optional)
     name = _text(record["name"], "tensor.name")
     shape = tuple(_integer(size, "tensor.shape") for size in _list(record["shape"], "tensor.shape"))
     if len(shape) > MAX_RANK:
         raise SnapshotError(f"tensor {quoted(name)} has {len(shape)} dimensions; NumPy goes to {MAX_RANK}")
     dtype = _dtype(record["dtype"])
+    blocks = _integer(record[BLOCKS], "tensor.blocks") if BLOCKS in record else 1
     for state, entry in _mapping(record["arrays"], "tensor.arrays", lambda item, _: item).items():
         if not _IDENTIFIER.fullmatch(state):
             raise _malformed("tensor.arrays", state)
         fields = _record(entry, "tensor.arrays", {"dtype", "sha256"})
-        spec = ArraySpec(state_key(state, name), _dtype(fields["dtype"]), _shape_of(state, kinds, shape))
+        spec = ArraySpec(state_key(state, name), _dtype(fields["dtype"]), _shape_of(state, kinds, shape, blocks))
         slots.append(Slot(name, state, spec))
         checksums[spec.key] = _sha256(fields["sha256"])
     if "param" in record:
@@ -288,6 +300,7 @@ def _tensor(
         dtype=dtype,
         t=_integer(record["t"], "tensor.t"),
         scalars=_mapping(record["scalars"], "tensor.scalars", _float_in),
+        blocks=blocks,
     )
 
 
