@@ -51,6 +51,7 @@ class Followed:
         active = definition.active_state(**options)
         initial = definition.initial_state(**hyperparameters, **options)
         self.view = definition.view
+        self.blocks = drawn.blocks
         self.arrays: dict[str, HostArray | None] = dict.fromkeys(s.name for s in definition.reference_arrays)
         self.lines = {s.name: s.rank for s in definition.reference_arrays if s.rank is not None}
         self.scalars: dict[str, float | None] = dict.fromkeys(definition.all_scalar_states)
@@ -64,7 +65,7 @@ class Followed:
             elif state.name in drawn.arrays:
                 self.arrays[state.name] = drawn.arrays[state.name]
             elif state.name in self.lines:
-                shape = state_shape(self.view, self.lines[state.name], param.shape)
+                shape = state_shape(self.view, self.lines[state.name], param.shape, drawn.blocks)
                 self.arrays[state.name] = np.full(shape, value, np.float64)
             elif value == "param":
                 self.arrays[state.name] = param.astype(self.real)
@@ -78,7 +79,7 @@ class Followed:
         all tensors and for gradients on the way to them. ``shared``: the states of the whole optimizer, as
         they are."""
         self.grad_dtype = gradient.dtype
-        elements = matrices_of(self.view, self.param.shape) if self.view else self.param.shape
+        elements = self._elements()
         arrays = (
             array if array is None else array.reshape(self._seen(name, elements))
             for name, array in self.arrays.items()
@@ -97,6 +98,10 @@ class Followed:
             *((float(self.param.ndim),) if self.view else ()),
         )
 
+    def _elements(self) -> tuple[int, ...]:
+        """The shape in which the rule sees elements."""
+        return matrices_of(self.view, self.param.shape, self.blocks) if self.view else self.param.shape
+
     def _seen(self, name: str, elements: tuple[int, ...]) -> tuple[int, ...]:
         """The shape in which the rule sees a state."""
         return lines_of(self.lines[name], elements) if name in self.lines else elements
@@ -104,7 +109,7 @@ class Followed:
     def finish(self, results: tuple[Any, ...]) -> dict[str, float]:
         """Keep what the update returned. Returns the shared states as this tensor has them."""
         storage, shape, real = self.param.dtype, self.param.shape, self.real
-        seen = matrices_of(self.view, shape) if self.view else shape
+        seen = self._elements()
 
         def stored(elements: Any) -> HostArray:
             # A scalar stands for one value of every element, a line's for one of each of its own.
@@ -114,7 +119,9 @@ class Followed:
 
         def kept(name: str, lines: Any) -> HostArray:
             array: HostArray = np.broadcast_to(np.asarray(lines, np.float64), self._seen(name, seen))
-            lying: HostArray = array.reshape(state_shape(self.view, self.lines[name], shape))
+            lying: HostArray = array.reshape(
+                state_shape(self.view, self.lines[name], shape, self.blocks)
+            )
             return lying
 
         self.t += 1

@@ -21,7 +21,7 @@ from solvergen.verify.direct import Followed, hyperparameters_of, whole_of
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
-from solvergen.verify.lines import state_shape
+from solvergen.verify.lines import counts_of_blocks, state_shape
 from solvergen.verify.settings import Space, hyperparameters_near
 from solvergen.verify.values import CALM, KINDS, SEEDS, arrays
 
@@ -189,6 +189,7 @@ def _tensors(
         offset = draw(_OFFSETS)
         contents = draw(arrays(param, shape, manner.kinds))
         held, floats = states[group] if loaded else ((), ())
+        blocks = draw(st.sampled_from(counts_of_blocks(shape))) if view == "blocks" else 1
         compute = compute_dtype(param).name
         tensors.append(
             Tensor(
@@ -199,10 +200,11 @@ def _tensors(
                 {
                     state.name: draw(arrays(compute, shape, manner.kinds))
                     if state.rank is None
-                    else draw(arrays("float64", state_shape(view, state.rank, shape), manner.kinds))
+                    else draw(arrays("float64", state_shape(view, state.rank, shape, blocks), manner.kinds))
                     for state in held
                 },
                 {name: draw(_SCALAR_STATES) for name in floats},
+                blocks,
             )
         )
         types.append(grad)
