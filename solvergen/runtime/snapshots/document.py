@@ -204,7 +204,7 @@ def decode(text: bytes) -> Header:
     if version < version_of(data):
         raise SnapshotError(
             f"the document is not what solvergen writes: format {version} has neither shared states nor "
-            "states of rows or columns"
+            f"states of rows or columns{', or none of blocks' if version > 1 else ''}"
         )
     arrays: dict[str, list[str]] = {}
     for slot in slots:
