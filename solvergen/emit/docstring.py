@@ -10,9 +10,9 @@ _PARAMS = """params: an array, a list of arrays, a mapping of names to arrays, o
 a key params, hyperparameters of their own, lr_mult and decay_mult). Updated in place."""
 
 
-_BLOCKS = """blocks: into how many equal, contiguous blocks parameters fall: a mapping of names to whole numbers
-or to "rows" (one for each index of the first axis), or one of these for all; also the key of a group. What
-isn't named is one block."""
+_BLOCKS = """blocks: into how many equal, contiguous blocks parameters fall: a mapping of names to whole
+numbers or to "rows" (one for each index of the first axis), or one of these for all; also a key of groups.
+What isn't named is one block."""
 
 
 def docstring_lines(spec: Spec, *, has_blocks: bool = False) -> list[str]:

@@ -25,9 +25,7 @@ Given = int | str
 """What is said of a tensor: a count, or ROWS."""
 
 
-def read_blocks(
-    definition: Definition, read: Parameters, given: Any
-) -> tuple[Parameters, dict[str, Given]]:
+def read_blocks(definition: Definition, read: Parameters, given: Any) -> tuple[Parameters, dict[str, Given]]:
     """What was handed in without the groups' own ``blocks``, and what is said of each tensor that anything
     is said of. ``given`` is the constructor's; what a group says goes before it.
 
@@ -71,8 +69,8 @@ def _count(name: str, shape: tuple[int, ...], given: Given) -> int:
         return shape[0] if shape else 1
     if not fits(shape, given):
         raise OptimizerError(
-            f"parameter {name!r} of shape {shape} doesn't fall into {given} equal blocks: a count divides the "
-            "first axis, or it is a multiple of that axis and what is left divides the next in the same way"
+            f"parameter {name!r} of shape {shape} doesn't fall into {given} equal blocks: a count divides "
+            "the first axis, or is a multiple of it that, divided by it, divides the next one in the same way"
         )
     return given
 
@@ -102,7 +100,7 @@ def _checked(value: Any, what: str) -> Given:
         count = None
     if count is None or count < 1:
         raise OptimizerError(
-            f"{what} must be a whole number of at least 1, or {ROWS!r} (one for each index of the first axis), "
-            f"not {value!r:.60}"
+            f"{what} must be a whole number of at least 1, or {ROWS!r} (one for each index of the first "
+            f"axis), not {value!r:.60}"
         )
     return count

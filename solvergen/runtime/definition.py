@@ -45,9 +45,7 @@ class Option:
     doc: str = ""
 
 
-Shape = Literal[
-    "param", "scalar", "shared", "rows", "columns", "matrices", "leading", "trailing", "blocks"
-]
+Shape = Literal["param", "scalar", "shared", "rows", "columns", "matrices", "leading", "trailing", "blocks"]
 """How much of a state there is: see ``State``."""
 
 Rank = Literal["rows", "columns", "matrices"]
@@ -71,7 +69,8 @@ RANK_OF_SHAPE: Mapping[str, Rank] = {
 class State:
     """A state: an array shaped as its parameter (``"param"``), one float a tensor (``"scalar"``), one
     float for the whole optimizer (``"shared"``), or one float for each line of a tensor (its rows, columns or
-    matrices; ``"leading"``, ``"trailing"`` and ``"blocks"`` are rows or columns of the views of these names)."""
+    matrices; ``"leading"``, ``"trailing"`` and ``"blocks"`` are rows or columns of the views of these
+    names)."""
 
     name: str
     shape: Shape = "param"

@@ -82,8 +82,8 @@ def lines_in(rank: Rank, matrices: tuple[int, int, int]) -> tuple[int, int, int]
 
 
 def state_shape(view: View, rank: Rank, shape: Sequence[int], blocks: int = 1) -> tuple[int, ...]:
-    """The shape in which users see a state of lines: the tensor's, without what its lines go along; of blocks,
-    one axis."""
+    """The shape in which users see a state of lines: the tensor's, without what its lines go along; one axis
+    of blocks."""
     shape = tuple(shape)
     if view == "blocks":
         return (blocks,)
@@ -98,8 +98,8 @@ def state_shape(view: View, rank: Rank, shape: Sequence[int], blocks: int = 1) -
 
 
 def shape_of_kind(kind: str, shape: Sequence[int], blocks: int = 1) -> tuple[int, ...] | None:
-    """The shape of an array state of this kind, of a parameter of this shape and so many blocks; None for other
-    states."""
+    """The shape of an array state of this kind, of a parameter of this shape and so many blocks; None for
+    other states."""
     if kind == "param":
         return tuple(shape)
     if kind not in RANK_OF_SHAPE:
@@ -225,8 +225,8 @@ class LineTables:
 
     def read_column(self, rank: Rank, lines: slice, column: int) -> HostArray:
         """A copy of a state of some lines."""
-        some: HostArray = self.tables[rank].states[lines, column]
-        return some.copy()
+        some: HostArray = self.tables[rank].states[lines, column].copy()
+        return some
 
     def read(self) -> dict[Rank, HostArray]:
         """Copies of the tables of states, without columns that nothing uses."""
@@ -267,9 +267,7 @@ class LineStates:
 
     def shape(self, name: str, position: int) -> tuple[int, ...]:
         """The shape of a state of a tensor."""
-        return state_shape(
-            self._view, self._place[name][0], self._shapes[position], self._blocks[position]
-        )
+        return state_shape(self._view, self._place[name][0], self._shapes[position], self._blocks[position])
 
     def empty(self) -> dict[Rank, HostArray]:
         """Tables of zeros, for all lines."""
@@ -287,12 +285,12 @@ class LineStates:
         copy: HostArray = lines.reshape(self.shape(name, position)).copy()
         return copy
 
-    def read(
-        self, read: Callable[[Rank, slice, int], HostArray], name: str, position: int
-    ) -> HostArray:
+    def read(self, read: Callable[[Rank, slice, int], HostArray], name: str, position: int) -> HostArray:
         """A copy of a state of a tensor. ``read`` is ``Workspace.read_line_state``."""
         rank, column = self._place[name]
-        return read(rank, self._lines(rank, position), column).reshape(self.shape(name, position))
+        lines: HostArray = read(rank, self._lines(rank, position), column)
+        shaped: HostArray = lines.reshape(self.shape(name, position))
+        return shaped
 
     def put(self, tables: Mapping[Rank, HostArray], name: str, position: int, value: Any) -> None:
         """Overwrite it in the tables."""

@@ -88,9 +88,10 @@ class Optimizer:
         ``{"params": ..., "lr": ..., "lr_mult": ...}``. Raises ArrayError for parameters that can't be
         updated in place, HyperparameterError for settings, BackendUnavailable for backends.
 
-        ``blocks`` is for rules that know some: into how many equal blocks parameters fall, a mapping of names
-        to whole numbers or to ``"rows"`` (one for each index of the first axis), or what is so for all. It may
-        be a group's own, too. What isn't named is one block. Raises OptimizerError for counts that don't divide.
+        ``blocks`` is for rules that know some: into how many equal blocks parameters fall, a mapping of
+        names to whole numbers or to ``"rows"`` (one for each index of the first axis), or one of these for
+        all; a group may have its own. What isn't named is one block. Raises OptimizerError for counts that
+        don't divide.
         """
         definition = definition_of(type(self))
         read, frozen = read_frozen(read_parameters(params))
@@ -360,9 +361,9 @@ class Optimizer:
     @property
     def state(self) -> StateView:
         """The states: ``opt.state["m"]["layer1.weight"]``. Arrays are the live ones, on the backend's
-        device; scalar states are floats. States of rows, columns or blocks are copies as ``numpy.ndarray``, float64.
-        Reading a scalar or such a copy that lives on a GPU waits for it. ``shared`` has those that are one
-        number for all tensors."""
+        device; scalar states are floats. States of rows, columns or blocks are copies as ``numpy.ndarray``,
+        float64. Reading a scalar or such a copy that lives on a GPU waits for it. ``shared`` has those that
+        are one number for all tensors."""
         definition = self.definition
         active = self._active()
         views = {}

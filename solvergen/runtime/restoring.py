@@ -180,8 +180,8 @@ def _read_lines(
 
 
 def as_dict(data: SnapshotData) -> dict[str, Any]:
-    """As dicts, lists, strings, numbers and arrays. ``shared`` is there if the rule has such states, and so are
-    the ``blocks`` of tensors."""
+    """As dicts, lists, strings, numbers and arrays. ``shared`` is there if the rule has such states, and so
+    are the ``blocks`` of tensors."""
     has_blocks = any(kind == BLOCKS for _, kind in data.schema)
     return {
         "spec": data.spec,

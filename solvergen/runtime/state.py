@@ -18,8 +18,8 @@ class TensorData:
 
     ``scalars`` holds its active scalar states, ``arrays`` its active array states: C-contiguous, of
     the parameter's shape and compute type, or (states of lines) of float64 and the shape that
-    ``lines.state_shape`` says, for a parameter of so many ``blocks``. ``param`` is the parameter itself where it
-    was kept too.
+    ``lines.state_shape`` says, for a parameter of so many ``blocks``. ``param`` is the parameter itself where
+    it was kept too.
     """
 
     name: str

@@ -51,8 +51,8 @@ def make_tensors(
     groups: Sequence[Group],
     blocks: Sequence[int],
 ) -> tuple[Tensor, ...]:
-    """Allocate the states of parameters that were checked, and what kernels carry from pass to pass. ``blocks``
-    says into how many each falls."""
+    """Allocate the states of parameters that were checked, and what kernels carry from pass to pass.
+    ``blocks`` says into how many each falls."""
     kernels = backend.table == "kernel"
     position = {name: i for i, name in enumerate(names)}
     tensors: list[Tensor | None] = [None] * len(names)

@@ -96,9 +96,9 @@ class State:
 
     ``shape`` is ``"param"`` (one number an element), ``"scalar"`` (one a parameter), ``"shared"`` (one
     for the whole optimizer), or one of ``rows``, ``columns``, ``matrices``, ``leading``, ``trailing`` and
-    ``blocks`` (one for each of these lines of the parameter). ``init`` is a number, an expression in hyperparameters and
-    options, or exactly ``param``: a copy of the parameter. ``when``: the condition on options under which it
-    exists.
+    ``blocks`` (one for each of these lines of the parameter). ``init`` is a number, an expression in
+    hyperparameters and options, or exactly ``param``: a copy of the parameter. ``when``: the condition on
+    options under which it exists.
     ``output``: it is there for the caller to read, and needs no effect on the parameter.
     """
 

@@ -119,9 +119,7 @@ class Followed:
 
         def kept(name: str, lines: Any) -> HostArray:
             array: HostArray = np.broadcast_to(np.asarray(lines, np.float64), self._seen(name, seen))
-            lying: HostArray = array.reshape(
-                state_shape(self.view, self.lines[name], shape, self.blocks)
-            )
+            lying: HostArray = array.reshape(state_shape(self.view, self.lines[name], shape, self.blocks))
             return lying
 
         self.t += 1

@@ -17,11 +17,13 @@ _ALONG: dict[Rank, tuple[bool, bool]] = {
 
 
 def counts_of_blocks(shape: tuple[int, ...], most: int = 64) -> tuple[int, ...]:
-    """Into how many blocks a tensor may fall: its leading axes, and of the next one what divides it, ``most`` at
-    most. One is always among them, and the first axis."""
+    """Into how many blocks a tensor may fall: its leading axes, and of the next one what divides it, ``most``
+    at most. One is always among them, and the first axis."""
     counts, before = {1: None}, 1
     for length in shape:
-        counts |= {before * n: None for n in (*range(1, min(length, most) + 1), length) if n and length % n == 0}
+        counts |= {
+            before * n: None for n in (*range(1, min(length, most) + 1), length) if n and length % n == 0
+        }
         before *= length
         if not before:
             break

@@ -31,8 +31,8 @@ class Case:
     ``by`` is the package that makes the trajectory, where a rule has several. ``changes`` are factors
     of hyperparameters, by the step from which on they apply. ``options`` may leave out those that are
     derived from hyperparameters. ``dense``: no gradient is missing at any step, for packages that can't
-    leave a tensor out of a step over all of them. ``blocks``: into how many tensors fall, where the rule knows
-    blocks and it isn't one.
+    leave a tensor out of a step over all of them. ``blocks``: into how many tensors fall, where the rule
+    knows blocks and it isn't one.
     """
 
     id: str

@@ -20,8 +20,8 @@ from solvergen.runtime.spans import Spans
 class TensorPlan:
     """One tensor of a launch. ``states`` has an entry for every array state of the definition, in
     order; None where the state doesn't exist under the options. ``carried`` has one for every array that the
-    definition's kernels carry from pass to pass; none for the reference. ``blocks``: how many it falls into, for
-    rules that see tensors so."""
+    definition's kernels carry from pass to pass; none for the reference. ``blocks``: how many it falls
+    into, for rules that see tensors so."""
 
     name: str
     param: Array
@@ -246,9 +246,9 @@ class Backend(Protocol):
     def workspace(
         self, definition: Definition, params: Sequence[Array], blocks: Sequence[int] | None = None
     ) -> Workspace:
-        """The workspace of an optimizer whose rule is staged, over all its parameters in order, which fall into
-        so many ``blocks`` each (one by default). The states in it are the caller's to write. Raises ``ArrayError`` where the parameters lie too far apart for that:
-        on several GPUs."""
+        """The workspace of an optimizer whose rule is staged, over all its parameters in order. They fall
+        into so many ``blocks`` each, one by default. The states in it are the caller's to write. Raises
+        ``ArrayError`` where the parameters lie too far apart for that: on several GPUs."""
         ...
 
     def prepare(self, plan: LaunchPlan) -> Launcher | StagedLauncher:

@@ -156,8 +156,8 @@ class CudaWorkspace(KernelWorkspace):
         if table.size:
             begin = self.lines.states(rank).address + first * table.strides[0]
             self._device.download(table.reshape(-1).view(np.uint8), begin)
-        some: HostArray = table[:, column]
-        return some.copy()
+        some: HostArray = table[:, column].copy()
+        return some
 
     def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
         """See ``Workspace``. Waits for the current stream."""

@@ -148,8 +148,8 @@ def _shapes_and_dtypes(
             continue
         if there.blocks != here.blocks:
             yield (
-                f"tensor {quoted(name)} falls into {there.blocks} blocks in it, {here.blocks} here: construct it "
-                f"with blocks={{{quoted(name)}: {there.blocks}}}"
+                f"tensor {quoted(name)} falls into {there.blocks} blocks in it, {here.blocks} here: "
+                f"construct it with blocks={{{quoted(name)}: {there.blocks}}}"
             )
         compute = STORAGE_TYPES[here.dtype].compute
         for state, array in sorted(there.arrays.items()):

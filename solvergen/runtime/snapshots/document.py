@@ -103,9 +103,7 @@ def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
             yield Slot(tensor.name, state, ArraySpec(key, dtype, shape)), array
 
 
-def _shape_of(
-    state: str, kinds: Mapping[str, str], shape: tuple[int, ...], blocks: int
-) -> tuple[int, ...]:
+def _shape_of(state: str, kinds: Mapping[str, str], shape: tuple[int, ...], blocks: int) -> tuple[int, ...]:
     """The shape of a tensor's array state. Of one that isn't in the schema, which ``check`` refuses, any."""
     found = shape_of_kind(kinds.get(state, "param"), shape, blocks)
     return shape if found is None else found
@@ -284,7 +282,9 @@ def _tensor(
         if not _IDENTIFIER.fullmatch(state):
             raise _malformed("tensor.arrays", state)
         fields = _record(entry, "tensor.arrays", {"dtype", "sha256"})
-        spec = ArraySpec(state_key(state, name), _dtype(fields["dtype"]), _shape_of(state, kinds, shape, blocks))
+        spec = ArraySpec(
+            state_key(state, name), _dtype(fields["dtype"]), _shape_of(state, kinds, shape, blocks)
+        )
         slots.append(Slot(name, state, spec))
         checksums[spec.key] = _sha256(fields["sha256"])
     if "param" in record:

@@ -145,7 +145,9 @@ def _check_tensor(definition: Definition, tensor: Tensor, options: Mapping[str, 
             raise ValueError(f"{tensor.name} has no state {name!r:.40} under its options")
         rank = ranks[name]
         dtype = compute if rank is None else np.dtype(np.float64)
-        shape = tensor.shape if rank is None else state_shape(definition.view, rank, tensor.shape, tensor.blocks)
+        shape = (
+            tensor.shape if rank is None else state_shape(definition.view, rank, tensor.shape, tensor.blocks)
+        )
         if array.dtype != dtype:
             raise ValueError(f"state {name} of {tensor.name} is {array.dtype}, not {dtype}")
         if array.shape != shape:

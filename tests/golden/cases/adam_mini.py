@@ -1,5 +1,5 @@
-"""adam_mini by the authors' package, which finds blocks by the names of tensors; one that it doesn't know is one
-block."""
+"""adam_mini by the authors' package, which finds blocks by the names of tensors; one that it doesn't know is
+one block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASES = (
     Case("one_head", {**_COMMON, "weight_decay": 0.3}, by="names"),
     Case("neurons", {**_COMMON, "weight_decay": 0.0}, by="names", blocks={"w": 2, "u": 3}),
 )
-"""By names: ``w`` is a query's matrix of two heads or of one, or one of an MLP beside a bias ``u``. What these
+"""By names: ``w`` is a query's matrix of two heads or of one, or one of an MLP beside a bias ``u``. What they
 have for second moments has other shapes."""
 
 _NAMES = {"heads": ("query", "norm"), "one_head": ("key", "norm"), "neurons": ("mlp", "bias")}
