@@ -23,6 +23,7 @@ _KINDS = {
     "scalar": "a scalar",
     "shared": "one number for all tensors",
     **{kind: f"one number for each of its {RANK_OF_SHAPE[kind]} ({kind})" for kind in RANK_OF_SHAPE},
+    "blocks": "one number for each of its blocks",
 }
 
 
