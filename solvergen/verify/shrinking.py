@@ -144,9 +144,9 @@ def _settings(found: Disagreement, space: Space) -> Iterator[Example]:
             yield replace(example, tensors=_with(example.tensors, i, replace(tensor, arrays=others)))
         if tensor.offset:
             yield replace(example, tensors=_with(example.tensors, i, replace(tensor, offset=0)))
-        if tensor.blocks != 1:
-            lines = _lines(space.definition)
-            yield replace(example, tensors=_with(example.tensors, i, _divided(tensor, 1, lines)))
+        lines = _lines(space.definition)
+        for count in sorted(n for n in counts_of_blocks(tensor.shape) if 0 < n < tensor.blocks):
+            yield replace(example, tensors=_with(example.tensors, i, _divided(tensor, count, lines)))
     for i, step in enumerate(example.steps):
         if step.offset:
             yield replace(example, steps=_with(example.steps, i, replace(step, offset=0)))
