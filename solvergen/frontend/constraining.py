@@ -1,8 +1,8 @@
 """The rules behind ``solvergen.constraints``: what becomes of new values, by themselves or by norms.
 
-They are rules of the language like any other, generated beside the optimizers, which the runtime runs after an
-update over the parameters that are constrained. Equations speak of ``param`` alone: there is no gradient. Which
-constraint it is, and along which lines norms are taken, are options; the numbers are hyperparameters.
+They are rules of the language like any other, generated beside the optimizers, which the runtime runs after
+an update over the parameters that are constrained. Equations speak of ``param`` alone: there is no gradient.
+Which constraint it is, and along which lines norms are taken, are options; the numbers are hyperparameters.
 
 Norms of lines have a rule of their own, because a rule that knows lines keeps tables of all of them.
 """

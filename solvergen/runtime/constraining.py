@@ -1,7 +1,8 @@
 """Constraints of parameters held after an update: two small rules of their own, run over the parameters.
 
-One is of elements and of whole tensors, the other of lines; ``solvergen build`` writes both into every package.
-They read no gradient. Where launches want one, they are given the parameter itself, which says that it takes part.
+One is of elements and of whole tensors, the other of lines; ``solvergen build`` writes both into every
+package. They read no gradient: where launches want one, they are given the parameter itself, which says that
+it takes part.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from solvergen.errors import OptimizerError
+from solvergen.errors import OptimizerError, SnapshotMismatch
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend, TensorPlan
 from solvergen.runtime.buffers import type_name
@@ -27,6 +28,7 @@ from solvergen.runtime.constraints import (
     MinMaxNorm,
     NonNegative,
     UnitNorm,
+    from_data,
     matrices_along,
 )
 from solvergen.runtime.definition import Definition
@@ -34,6 +36,7 @@ from solvergen.runtime.groups import Group
 from solvergen.runtime.naming import did_you_mean, quoted
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
+from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
 from solvergen.runtime.tensors import Tensor, make_workspace
 
@@ -49,7 +52,7 @@ class Constraints:
     def __init__(
         self, cls: type[Any], backend: Backend, tensors: Sequence[Tensor], chosen: ByPosition
     ) -> None:
-        """``cls`` is the optimizer's class. Raises OptimizerError for an axis that a parameter doesn't have."""
+        """``cls`` is the optimizer's class. Raises OptimizerError for axes that don't fit a parameter."""
         self.chosen = dict(sorted(chosen.items()))
         parts: dict[str, list[tuple[int, _Part]]] = {}
         for i, constraint in self.chosen.items():
@@ -59,16 +62,25 @@ class Constraints:
             _Holder(_definition(cls, rule), backend, tensors, members) for rule, members in parts.items()
         ]
 
-    def bind(self, members: Sequence[int] | None) -> Callable[[], None] | None:
-        """What holds those of these tensors (None: all) that are constrained. None if none is."""
+    def bound(
+        self, members: Sequence[int] | None, first: Callable[[], None] | None
+    ) -> Callable[[], None] | None:
+        """What comes behind an update of these tensors (None: all): ``first``, then their constraints.
+
+        Everything is checked and prepared here. None if there is nothing to do.
+        """
         wanted = self.chosen.keys() if members is None else self.chosen.keys() & set(members)
         work = [run for holder in self._holders if (run := holder.bind(wanted)) is not None]
+        if not work:
+            return first
 
-        def hold() -> None:
+        def behind() -> None:
+            if first is not None:
+                first()
             for run in work:
                 run()
 
-        return hold if work else None
+        return behind
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +226,8 @@ def chosen_by(positions: Mapping[str, int], given: Any, what: str) -> dict[int, 
         return dict.fromkeys(positions.values(), given)
     if not isinstance(given, Mapping):
         raise OptimizerError(
-            f"{what} must be a constraint of solvergen.constraints or a mapping of parameters' names to some, "
-            f"not {_shown(given)}"
+            f"{what} must be a constraint of solvergen.constraints or a mapping of parameters' names to "
+            f"some, not {_shown(given)}"
         )
     chosen = {}
     for name, constraint in given.items():
@@ -225,10 +237,35 @@ def chosen_by(positions: Mapping[str, int], given: Any, what: str) -> dict[int, 
             raise OptimizerError(f"{what} has {shown}, which is no parameter's name{hint}")
         if not isinstance(constraint, Constraint):
             raise OptimizerError(
-                f"{what} has for {quoted(name)} no constraint of solvergen.constraints, but {_shown(constraint)}"
+                f"{what} has for {quoted(name)} no constraint of solvergen.constraints, but "
+                f"{_shown(constraint)}"
             )
         chosen[positions[name]] = constraint
     return chosen
+
+
+def constraints_in(
+    data: SnapshotData, tensors: Sequence[Tensor], has_function: bool, source: str
+) -> dict[int, Constraint]:
+    """The constraints of a snapshot for an optimizer of these tensors, by position; of those that aren't as
+    there, which the comparison says, none.
+
+    Raises SnapshotMismatch for an optimizer that ``has_function`` in their place.
+    """
+    if not data.constraints:
+        return {}
+    if has_function:
+        raise SnapshotMismatch(
+            f"{source} has constraints, and this optimizer has a function in their place: set opt.constraint "
+            "to None before, or load with hyperparameters=False",
+            (),
+        )
+    shapes = {tensor.name: tuple(tensor.shape) for tensor in data.tensors}
+    return {
+        i: from_data(data.constraints[name], f"the constraint of {name!r} in {source}")
+        for i, tensor in enumerate(tensors)
+        if (name := tensor.plan.name) in data.constraints and shapes.get(name) == tensor.plan.shape
+    }
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from solvergen.errors import HyperparameterError, OptimizerError
-from solvergen.runtime.buffers import type_name
 from solvergen.runtime.groups import as_number
 from solvergen.runtime.naming import did_you_mean, quoted
 
@@ -68,8 +67,8 @@ class UnitNorm(Constraint):
 
 @dataclass(frozen=True)
 class MinMaxNorm(Constraint):
-    """The norm along ``axis`` is between ``min_value`` and ``max_value``, or on its way there: each step it goes
-    the share ``rate`` of what is missing."""
+    """The norm along ``axis`` is between ``min_value`` and ``max_value``, or on its way there: each step it
+    goes the share ``rate`` of what is missing."""
 
     min_value: float = 0.0
     max_value: float = 1.0
@@ -113,26 +112,23 @@ def from_data(data: Any, what: str) -> Constraint:
         )
     names = [field.name for field in fields(KINDS[kind])]
     if set(data) != {"constraint", *names}:
-        raise OptimizerError(
-            f"{what}, a {kind}, must have {', '.join(names) or 'no arguments'}: {data!r:.80}"
-        )
+        due = ", ".join(names) or "no arguments"
+        raise OptimizerError(f"{what}, a {kind}, must have {due}: {data!r:.80}")
     return KINDS[kind](**{name: data[name] for name in names})
 
 
 def matrices_along(axis: Axis, shape: Sequence[int], what: str) -> tuple[int, int, int]:
     """A tensor as matrices, (before, along, after) these axes: norms are those of their columns.
 
-    ``what`` names the constraint and the parameter. Raises OptimizerError for axes that it doesn't have, and for
-    some with others between.
+    ``what`` names the constraint and the parameter. Raises OptimizerError for axes that it doesn't have, and
+    for some with others between.
     """
     chosen = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
     found = set()
     for one in chosen:
         if not -len(shape) <= one < len(shape):
-            has = f"{len(shape)} axes" if len(shape) != 1 else "one axis"
-            raise OptimizerError(
-                f"{what} has axis {one}, but the parameter has {has}, its shape is {tuple(shape)}"
-            )
+            has = "one axis" if len(shape) == 1 else f"{len(shape)} axes"
+            raise OptimizerError(f"{what} has axis {one}, but the parameter has {has}: it is {tuple(shape)}")
         found.add(one % len(shape))
     if not found:
         return 1, 1, 1  # a parameter without axes
@@ -140,8 +136,8 @@ def matrices_along(axis: Axis, shape: Sequence[int], what: str) -> tuple[int, in
     between = [i for i in range(first, last) if i not in found and shape[i] != 1]
     if between:
         raise OptimizerError(
-            f"{what} takes norms along axes {sorted(found)} of the shape {tuple(shape)}, with axis {between[0]} "
-            "between them; only neighbouring axes can be taken: a function as opt.constraint can do it"
+            f"{what} takes norms along axes {sorted(found)} of {tuple(shape)}, and axis {between[0]} "
+            "is between them; only neighbours can be taken: a function as opt.constraint can take any"
         )
     return math.prod(shape[:first]), math.prod(shape[first : last + 1]), math.prod(shape[last + 1 :])
 
@@ -166,9 +162,8 @@ def _check_axis(constraint: Any) -> None:
         return
     if not chosen or not all(_is_whole(one) for one in chosen):
         raise HyperparameterError(
-            f"axis of {type(constraint).__name__} must be a whole number, a list of some, or None for all axes, "
-            f"not {axis!r:.60}"
-            + ("" if several or not hasattr(axis, "__len__") else f" (a {type_name(axis)})")
+            f"axis of {type(constraint).__name__} must be a whole number, a list of some, or None for all "
+            f"axes, not {axis!r:.60}"
         )
     numbers = tuple(int(one) for one in chosen)
     object.__setattr__(constraint, "axis", numbers if several else numbers[0])

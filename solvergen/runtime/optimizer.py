@@ -20,7 +20,6 @@ from solvergen.errors import (
     CompilerBug,
     HyperparameterError,
     OptimizerError,
-    SnapshotMismatch,
     UnknownAttribute,
 )
 from solvergen.runtime import backends, config, restoring
@@ -28,8 +27,8 @@ from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import Backend, Workspace
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
-from solvergen.runtime.constraining import Constraints, chosen_by, read_constraints
-from solvergen.runtime.constraints import Constraint, as_data, from_data
+from solvergen.runtime.constraining import Constraints, chosen_by, constraints_in, read_constraints
+from solvergen.runtime.constraints import Constraint, as_data
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
 from solvergen.runtime.groups import MULTIPLIERS, Group
@@ -210,7 +209,8 @@ class Optimizer:
                     self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
-            finish = self._then_constrained(bound.members, finish)
+            if self._constraints is not None:
+                finish = self._constraints.bound(bound.members, finish)
             launch = (
                 partial(_launch, finish)
                 if closure is None
@@ -310,33 +310,17 @@ class Optimizer:
         finally:
             self._calling = ""
 
-    def _then_constrained(
-        self, members: Sequence[int] | None, finish: Callable[[], None] | None
-    ) -> Callable[[], None] | None:
-        """What comes behind the launches of a step of these tensors, their constraints last."""
-        hold = None if self._constraints is None else self._constraints.bind(members)
-        if hold is None or finish is None:
-            return finish if hold is None else hold
-        first, then = finish, hold
-
-        def both() -> None:
-            first()
-            then()
-
-        return both
-
     def _constraints_of(self, chosen: Mapping[int, Constraint]) -> Constraints | None:
         """What holds these constraints, by position; None if there are none."""
         return Constraints(type(self), self._backend, self._tensors, chosen) if chosen else None
 
     @property
     def constraint(self) -> Mapping[str, Constraint] | Callable[[str, Any], object] | None:
-        """What becomes of every parameter that was updated, after the step, in a pass of its own: constraints of
-        ``solvergen.constraints`` by the names of their parameters (or one, assigned for all of them), or a
-        function that is called with the name and the array, to change it in place. None: nothing.
-
-        Constraints are in configurations and snapshots. A function isn't; what it raises goes through, and the
-        step is done then."""
+        """What becomes of every parameter that was updated, after each step: constraints of
+        ``solvergen.constraints`` by the names of their parameters (one alone is for all), or a function that
+        is called with the name and the array, to change it in place. A pass of its own either way. None:
+        nothing. Constraints are in configurations and snapshots; a function isn't, and what it raises goes
+        through, with the step done."""
         if self._constraint is not None:
             return self._constraint
         return self._by_name(self._constraints) or None
@@ -345,7 +329,6 @@ class Optimizer:
     def constraint(
         self, given: Constraint | Mapping[str, Constraint] | Callable[[str, Any], object] | None
     ) -> None:
-        self._check_idle("constraint = ...")
         if given is None or callable(given):
             self._constraint, self._constraints = given, None
         elif isinstance(given, (Constraint, Mapping)):
@@ -353,8 +336,8 @@ class Optimizer:
             self._constraint = None
         else:
             raise OptimizerError(
-                "constraint must be a mapping of parameters' names to constraints of solvergen.constraints, one "
-                f"for all, a function of a name and an array, or None, not {given!r:.60}"
+                "constraint must be a function of a name and an array, one of solvergen.constraints, a "
+                f"mapping of parameters' names to some, or None, not {given!r:.60}"
             )
 
     def _by_name(self, constraints: Constraints | None) -> dict[str, Constraint]:
@@ -537,7 +520,10 @@ class Optimizer:
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
         self._check_idle("load and load_state_dict")
         data = self._adapted(data, source)
-        constraints = self._constraints_in(data, source) if hyperparameters else None
+        constraints = self._constraints
+        if hyperparameters:
+            given = constraints_in(data, self._tensors, self._constraint is not None, source)
+            constraints = self._constraints_of(given)
         restoring.restore(
             data,
             self.definition,
@@ -553,26 +539,6 @@ class Optimizer:
         if hyperparameters:
             self._freeze(positions_of(self._positions, data.frozen, f"'frozen' in {source}"))
             self._constraints = constraints
-
-    def _constraints_in(self, data: SnapshotData, source: str) -> Constraints | None:
-        """What holds the constraints of a snapshot, as far as its names are known. Raises SnapshotMismatch."""
-        if not data.constraints:
-            return None
-        if self._constraint is not None:
-            raise SnapshotMismatch(
-                f"{source} has constraints, and this optimizer a function in their place: set opt.constraint = "
-                "None before, or load with hyperparameters=False",
-                (),
-            )
-        chosen = {
-            self._positions[name]: from_data(one, f"the constraint of {name!r} in {source}")
-            for name, one in data.constraints.items()
-            if name in self._positions
-        }
-        try:
-            return self._constraints_of(chosen)
-        except OptimizerError as problem:
-            raise SnapshotMismatch(f"{source} doesn't fit:", (str(problem),)) from problem
 
     def _changed(self) -> None:
         self._settings.mark_stale()

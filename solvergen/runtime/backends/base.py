@@ -57,8 +57,8 @@ class LaunchPlan:
 
     @cached_property
     def reads_grad(self) -> bool:
-        """Whether the update reads gradients. Rules that hold constraints don't: theirs only say which tensors
-        take part."""
+        """Whether the update reads gradients. Rules that hold constraints don't: there gradients only say
+        which tensors take part."""
         return "grad" in self.definition.buffers_read(**self.options)
 
     @cached_property
