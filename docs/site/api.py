@@ -14,6 +14,7 @@ MODULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "solvergen.runtime.optimizer",
             "solvergen.runtime.wrappers",
             "solvergen.runtime.wrapping",
+            "solvergen.constraints",
             "solvergen.runtime.definition",
         ),
     ),

@@ -22,8 +22,9 @@ class Constrain(Optimizer):
 
     The update, for each parameter (``t`` counts its updates, from 1)::
 
-        when bounded: param = where(from_below != 0, max(param, low), param)
-        when bounded: param = where(from_above != 0, min(param, high), param)
+        when bounded: lower = where(from_below != 0, low, -1/abs(from_below))
+        when bounded: upper = where(from_above != 0, high, 1/abs(from_above))
+        when bounded: param = clip(param, lower, upper)
         when not bounded: norm = norm2(param)
         when not bounded and unit: param = param/(1e-7 + norm)
         when not bounded and not unit: param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define SG_BUFFERS 2
-#define SG_SCALARS 4
+#define SG_SCALARS 2
 #define SG_WIDE 5
 #define SG_VALUES 2
 #define SG_TOTALS 1
@@ -212,8 +212,10 @@ SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
     return (a < b || a != a) ? a : b;
 }
 
-SG_FUNCTION sg_real sg_max(sg_real a, sg_real b) {
-    return (a > b || a != a) ? a : b;
+SG_FUNCTION sg_real sg_clip(sg_real x, sg_real low, sg_real high) {
+    const sg_real inside = sg_min(x, high);
+    const sg_real outside = sg_min(low, high);
+    return (x > low || x != x) ? inside : outside;
 }
 
 SG_FUNCTION double sg_min64(double a, double b) {
@@ -245,11 +247,10 @@ static __attribute__((noinline)) void sg_run_0(
 
 #if !SG_OPTION_bounded
         const sg_real param_new = param;
-        const sg_real param_new_2 = param_new;
 #endif
 
 #if !SG_OPTION_bounded
-        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)param_new_2 * (double)param_new_2);
+        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)param_new * (double)param_new);
 #endif
     }
 }
@@ -290,16 +291,10 @@ static __attribute__((noinline)) void sg_run_1(
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
 #if SG_OPTION_bounded
-    const sg_real from_below_differs_from_zero = sg_row[0];
+    const sg_real lower = sg_row[0];
 #endif
 #if SG_OPTION_bounded
-    const sg_real low = sg_row[1];
-#endif
-#if SG_OPTION_bounded
-    const sg_real from_above_differs_from_zero = sg_row[2];
-#endif
-#if SG_OPTION_bounded
-    const sg_real high = sg_row[3];
+    const sg_real upper = sg_row[1];
 #endif
 #if !SG_OPTION_bounded && SG_OPTION_unit
     const sg_real constant_plus_norm = (sg_real)sg_values[0];
@@ -312,32 +307,26 @@ static __attribute__((noinline)) void sg_run_1(
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
 
-        // param = where(from_below != 0, max(param, low), param)
+        // param = clip(param, lower, upper)
 #if SG_OPTION_bounded
-        const sg_real param_new = sg_round_param(from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param, low) : param);
+        const sg_real param_new = sg_round_param(sg_clip(param, lower, upper));
 #else
         const sg_real param_new = param;
 #endif
-        // param = where(from_above != 0, min(param, high), param)
-#if SG_OPTION_bounded
-        const sg_real param_new_2 = sg_round_param(from_above_differs_from_zero != (sg_real)0.0 ? sg_min(param_new, high) : param_new);
+        // param = param/(1e-7 + norm)
+#if !SG_OPTION_bounded && SG_OPTION_unit
+        const sg_real param_new_2 = sg_round_param(param_new / constant_plus_norm);
 #else
         const sg_real param_new_2 = param_new;
 #endif
-        // param = param/(1e-7 + norm)
-#if !SG_OPTION_bounded && SG_OPTION_unit
-        const sg_real param_new_3 = sg_round_param(param_new_2 / constant_plus_norm);
+        // param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))
+#if !SG_OPTION_bounded && !SG_OPTION_unit
+        const sg_real param_new_3 = sg_round_param(param_new_2 * scalar);
 #else
         const sg_real param_new_3 = param_new_2;
 #endif
-        // param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))
-#if !SG_OPTION_bounded && !SG_OPTION_unit
-        const sg_real param_new_4 = sg_round_param(param_new_3 * scalar);
-#else
-        const sg_real param_new_4 = param_new_3;
-#endif
 
-        sg_param_store(sg_param_at, sg_i, param_new_4);
+        sg_param_store(sg_param_at, sg_i, param_new_3);
     }
 }
 

@@ -3,7 +3,7 @@
    edit those instead. */
 
 #define SG_BUFFERS 2
-#define SG_SCALARS 4
+#define SG_SCALARS 2
 #define SG_WIDE 5
 #define SG_VALUES 2
 #define SG_TOTALS 1
@@ -230,8 +230,10 @@ SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
     return (a < b || a != a) ? a : b;
 }
 
-SG_FUNCTION sg_real sg_max(sg_real a, sg_real b) {
-    return (a > b || a != a) ? a : b;
+SG_FUNCTION sg_real sg_clip(sg_real x, sg_real low, sg_real high) {
+    const sg_real inside = sg_min(x, high);
+    const sg_real outside = sg_min(low, high);
+    return (x > low || x != x) ? inside : outside;
 }
 
 SG_FUNCTION double sg_min64(double a, double b) {
@@ -361,11 +363,10 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
 
 #if !SG_OPTION_bounded
         const sg_real param_new = param;
-        const sg_real param_new_2 = param_new;
 #endif
 
 #if !SG_OPTION_bounded
-        sg_x.sg_0_0[sg_k] = param_new_2;
+        sg_x.sg_0_0[sg_k] = param_new;
 #endif
     }
 }
@@ -459,16 +460,10 @@ struct sg_chunk_buffers_1 {
 /* The tensor's row of the scalar table, and what stages have computed for it. */
 struct sg_scalars_1 {
 #if SG_OPTION_bounded
-    sg_real from_below_differs_from_zero;
+    sg_real lower;
 #endif
 #if SG_OPTION_bounded
-    sg_real low;
-#endif
-#if SG_OPTION_bounded
-    sg_real from_above_differs_from_zero;
-#endif
-#if SG_OPTION_bounded
-    sg_real high;
+    sg_real upper;
 #endif
 #if !SG_OPTION_bounded && SG_OPTION_unit
     sg_real constant_plus_norm;
@@ -482,16 +477,10 @@ struct sg_scalars_1 {
 template <int sg_n>
 SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1 &sg_row, const int sg_first) {
 #if SG_OPTION_bounded
-    const sg_real from_below_differs_from_zero = sg_row.from_below_differs_from_zero;
+    const sg_real lower = sg_row.lower;
 #endif
 #if SG_OPTION_bounded
-    const sg_real low = sg_row.low;
-#endif
-#if SG_OPTION_bounded
-    const sg_real from_above_differs_from_zero = sg_row.from_above_differs_from_zero;
-#endif
-#if SG_OPTION_bounded
-    const sg_real high = sg_row.high;
+    const sg_real upper = sg_row.upper;
 #endif
 #if !SG_OPTION_bounded && SG_OPTION_unit
     const sg_real constant_plus_norm = sg_row.constant_plus_norm;
@@ -505,32 +494,26 @@ SG_FUNCTION void sg_update_1(const sg_chunk_buffers_1 &sg_at, const sg_scalars_1
     for (int sg_k = 0; sg_k < sg_n; ++sg_k) {
         const sg_real param = sg_lanes_param[sg_k];
 
-        // param = where(from_below != 0, max(param, low), param)
+        // param = clip(param, lower, upper)
 #if SG_OPTION_bounded
-        const sg_real param_new = sg_round_param(from_below_differs_from_zero != (sg_real)0.0 ? sg_max(param, low) : param);
+        const sg_real param_new = sg_round_param(sg_clip(param, lower, upper));
 #else
         const sg_real param_new = param;
 #endif
-        // param = where(from_above != 0, min(param, high), param)
-#if SG_OPTION_bounded
-        const sg_real param_new_2 = sg_round_param(from_above_differs_from_zero != (sg_real)0.0 ? sg_min(param_new, high) : param_new);
+        // param = param/(1e-7 + norm)
+#if !SG_OPTION_bounded && SG_OPTION_unit
+        const sg_real param_new_2 = sg_round_param(param_new / constant_plus_norm);
 #else
         const sg_real param_new_2 = param_new;
 #endif
-        // param = param/(1e-7 + norm)
-#if !SG_OPTION_bounded && SG_OPTION_unit
-        const sg_real param_new_3 = sg_round_param(param_new_2 / constant_plus_norm);
+        // param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))
+#if !SG_OPTION_bounded && !SG_OPTION_unit
+        const sg_real param_new_3 = sg_round_param(param_new_2 * scalar);
 #else
         const sg_real param_new_3 = param_new_2;
 #endif
-        // param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))
-#if !SG_OPTION_bounded && !SG_OPTION_unit
-        const sg_real param_new_4 = sg_round_param(param_new_3 * scalar);
-#else
-        const sg_real param_new_4 = param_new_3;
-#endif
 
-        sg_lanes_param[sg_k] = param_new_4;
+        sg_lanes_param[sg_k] = param_new_3;
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
 }
@@ -562,16 +545,10 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 
         sg_scalars_1 sg_row;
 #if SG_OPTION_bounded
-        sg_row.from_below_differs_from_zero = sg_scalars[0];
+        sg_row.lower = sg_scalars[0];
 #endif
 #if SG_OPTION_bounded
-        sg_row.low = sg_scalars[1];
-#endif
-#if SG_OPTION_bounded
-        sg_row.from_above_differs_from_zero = sg_scalars[2];
-#endif
-#if SG_OPTION_bounded
-        sg_row.high = sg_scalars[3];
+        sg_row.upper = sg_scalars[1];
 #endif
 #if !SG_OPTION_bounded && SG_OPTION_unit
         sg_row.constant_plus_norm = sg_rounded(sg_values[0]);

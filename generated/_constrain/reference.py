@@ -1,7 +1,8 @@
 """The update of _constrain in NumPy: the reference that every kernel is held to.
 
-    when bounded: param = where(from_below != 0, max(param, low), param)
-    when bounded: param = where(from_above != 0, min(param, high), param)
+    when bounded: lower = where(from_below != 0, low, -1/abs(from_below))
+    when bounded: upper = where(from_above != 0, high, 1/abs(from_above))
+    when bounded: param = clip(param, lower, upper)
     when not bounded: norm = norm2(param)
     when not bounded and unit: param = param/(1e-7 + norm)
     when not bounded and not unit: param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from solvergen.runtime.reference_math import clip, divide, maximum, minimum, norm2
+from solvergen.runtime.reference_math import absolute, clip, divide, norm2
 
 
 def update(
@@ -36,8 +37,9 @@ def update(
     to it where they meet. State that does not exist under the options is None.
     """
     if bounded:
-        param = rounded(maximum(param, low) if from_below != 0 else param)
-        param = rounded(minimum(param, high) if from_above != 0 else param)
+        lower = low if from_below != 0 else divide(-1.0, absolute(from_below))
+        upper = high if from_above != 0 else divide(1.0, absolute(from_above))
+        param = rounded(clip(param, lower, upper))
     else:
         norm = norm2(param)
     if not bounded and unit:

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="_constrain",
     class_name="Constrain",
     spec="solvergen/frontend/constraining.py",
-    digest="dda3cf9067bf728b7edb90473a1900f26e76e95dbcb56dc726bfc675db25a73d",
+    digest="5b7d766ae52d33a08e88f2df9e67dab6025398b54b4a7f15aa0baeeb3669e852",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("from_below", default=0.0, min=0.0, max=1.0, integer=True, doc="1: low bounds elements"),
@@ -31,10 +31,8 @@ DEFINITION = Definition(
     state=(
     ),
     table=(
-        "from_below_differs_from_zero",
-        "low",
-        "from_above_differs_from_zero",
-        "high",
+        "lower",
+        "upper",
     ),
     update=reference.update,
     scalars=scalars.scalars,

@@ -36,8 +36,10 @@ def _held(when: str, norm: str) -> tuple[tuple[str, str], ...]:
 
 
 _TENSORS = (
-    ("bounded", "param = where(from_below != 0, max(param, low), param)"),
-    ("bounded", "param = where(from_above != 0, min(param, high), param)"),
+    # Where there is no bound it is infinite.
+    ("bounded", "lower = where(from_below != 0, low, -1/abs(from_below))"),
+    ("bounded", "upper = where(from_above != 0, high, 1/abs(from_above))"),
+    ("bounded", "param = clip(param, lower, upper)"),
     ("not bounded", "norm = norm2(param)"),
     *_held("not bounded", "norm"),
 )
