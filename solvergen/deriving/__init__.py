@@ -1,7 +1,7 @@
 """Optimizers derived from others while a program runs: a penalty, a projection, transforms, other equations.
 
 What is asked for becomes a spec, as ``extends`` and ``of`` have it, which is compiled like any other. The
-package lies in the cache of kernels from then on: the next time it is only loaded, and nothing of the compiler.
+package lies in the cache of kernels from then on: later it is only loaded, and nothing of the compiler is.
 """
 
 from __future__ import annotations
@@ -43,14 +43,13 @@ def derive(
         penalty: a term of the loss in ``param`` and hyperparameters: its derivative is added to the gradient.
         project: what becomes of the parameter's new value.
         transform: names of transforms, applied one after the other: ``["cautious"]``.
-        hyperparameters, options, state: what is declared beside what the base declares, or in place of it;
-            None for one removes it. A number for a hyperparameter is its default, as are True and False for an
-            option.
+        hyperparameters, options, state: what is declared beside what the base declares, or in its place; None
+            for one removes it. A number for a hyperparameter, True or False for an option is its default.
         constraints: what must hold between hyperparameters and options, in place of the base's.
         changes: of the base's equations: ``[{"replace": "m", "do": "m = ..."}]``. Transforms come after them.
 
-    Raises SpecError with everything that is wrong, as for a spec's file, and OptimizerError for arguments that
-    no spec can be made of.
+    Raises SpecError with everything that is wrong, as for a spec's file, and OptimizerError for arguments
+    that no spec can be made of. What a spec would be warned about is a SpecWarning, when it is compiled.
     """
     request = Request.of(
         base,

@@ -1,8 +1,8 @@
 """A derived optimizer built, or found in the cache, and imported.
 
 A package lies in a folder ``<key>.<SHA-256 of its manifest>`` of the cache. It is put there whole, by one
-rename, and read back only if every file is what the manifest says. The key is a digest of all that decides what
-it is: the specs, those that they may be derived from, and the compiler.
+rename, and read back only if every file is what the manifest says. The key is a digest of all that decides
+what it is: the specs, those that they may be derived from, and the compiler.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from solvergen import output
 from solvergen.deriving.request import Request
-from solvergen.errors import Diagnostic, OptimizerError, OutputError, SpecError
+from solvergen.errors import Diagnostic, OptimizerError, OutputError, SpecError, SpecWarning
 from solvergen.output.manifest import digest
 from solvergen.output.paths import MANIFEST
 from solvergen.rebuild import compiler_state, digests_of_specs
@@ -117,12 +118,15 @@ def _compiled(request: Request) -> dict[str, str]:
     from solvergen.compiler import build
 
     with _written(request) as folder:
-        path = folder / f"{request.name}.yaml"
         try:
-            return build([path]).artifacts
+            compiled = build([_place(folder, request.name)])
         except SpecError as problem:
             told = tuple(_told(found, request, folder) for found in problem.diagnostics)
             raise SpecError(told) from None
+        for finding in (_told(found, request, folder) for found in compiled.warnings):
+            message = f"{finding.location}: {finding.code}: {finding.message}"
+            warnings.warn(message, SpecWarning, stacklevel=5)
+        return compiled.artifacts
 
 
 @contextlib.contextmanager
@@ -138,8 +142,8 @@ def _written(request: Request) -> Iterator[Path]:
             path = _place(folder, name)
             if path.exists():
                 raise OptimizerError(
-                    f"there is a spec {path.name} beside {request.base!r}: give the derived one another name, "
-                    "derive(..., name=...)"
+                    f"there is a spec {path.name} beside {request.base!r}: give the derived one another "
+                    "name, derive(..., name=...)"
                 )
             path.write_text(text, encoding="utf-8")
         yield folder

@@ -35,6 +35,9 @@ class Request:
             raise OptimizerError(f"derive needs the name of a spec, or a path of one, not {base!r:.60}")
         path = Path(base)
         by_path = path.suffix in SUFFIXES or path.parent != Path()
+        if by_path and not (path.suffix in SUFFIXES and path.is_file()):
+            what = f"derive can't find the spec's file {os.fspath(base)!r:.200}"
+            raise OptimizerError(what if path.suffix in SUFFIXES else f"{what}: a spec's file ends in .yaml")
         stem = path.stem if by_path else os.fspath(base)
         given = {key: _plain(value, key) for key, value in arguments.items()}
         name = given.pop("name") or f"{stem}_derived"
