@@ -15,6 +15,7 @@ MODULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "solvergen.runtime.wrappers",
             "solvergen.runtime.wrapping",
             "solvergen.constraints",
+            "solvergen.deriving",
             "solvergen.runtime.definition",
         ),
     ),
