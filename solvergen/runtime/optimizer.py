@@ -15,13 +15,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
 
 import numpy as np
 
-from solvergen.errors import ArrayError, CompilerBug, HyperparameterError, OptimizerError, UnknownAttribute
+from solvergen.errors import (
+    ArrayError,
+    CompilerBug,
+    HyperparameterError,
+    OptimizerError,
+    UnknownAttribute,
+)
 from solvergen.runtime import backends, config, restoring
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import Backend, Workspace
 from solvergen.runtime.blocks import BLOCKS, block_counts, read_blocks
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
+from solvergen.runtime.constraining import Constraints, chosen_by, constraints_in, read_constraints
+from solvergen.runtime.constraints import Constraint, as_data
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
 from solvergen.runtime.groups import MULTIPLIERS, Group
@@ -96,6 +104,7 @@ class Optimizer:
         definition = definition_of(type(self))
         read, frozen = read_frozen(read_parameters(params))
         read, self._given_blocks = read_blocks(definition, read, blocks)
+        read, constraints = read_constraints(read)
         read, hyperparameters, options = self._with_wrappers(read, hyperparameters, options, wrappers)
         self._policy = checked_policy(nonfinite)
         self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
@@ -118,6 +127,7 @@ class Optimizer:
         )
         self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
         self._constraint: Callable[[str, Any], object] | None = None
+        self._constraints = self._constraints_of(constraints)
         self._prepare()
 
     @overload
@@ -207,8 +217,12 @@ class Optimizer:
                     self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
+            if self._constraints is not None:
+                finish = self._constraints.bound(bound.members, finish)
             launch = (
-                partial(_launch, finish) if closure is None else partial(self._launch_evaluating, closure)
+                partial(_launch, finish)
+                if closure is None
+                else partial(self._launch_evaluating, closure, finish)
             )
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
@@ -268,11 +282,17 @@ class Optimizer:
             self._calling = ""
 
     def _launch_evaluating(
-        self, closure: Closure, bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]
+        self,
+        closure: Closure,
+        finish: Callable[[], None] | None,
+        bound: LaunchSet | StagedLaunchSet,
+        scalars: Sequence[tuple[float, ...]],
     ) -> None:
         """A step with evaluations in it. Whatever is raised finds it undone. Raises LeftOut."""
         numbers = itertools.count(2)
         bound.launch(lambda: self._evaluate_again(closure, bound, next(numbers)))
+        if finish is not None:
+            finish()
         advance(bound.cohorts, scalars)
 
     def _evaluate_again(self, closure: Closure, bound: LaunchSet | StagedLaunchSet, number: int) -> None:
@@ -298,20 +318,38 @@ class Optimizer:
         finally:
             self._calling = ""
 
+    def _constraints_of(self, chosen: Mapping[int, Constraint]) -> Constraints | None:
+        """What holds these constraints, by position; None if there are none."""
+        return Constraints(type(self), self._backend, self._tensors, chosen) if chosen else None
+
     @property
-    def constraint(self) -> Callable[[str, Any], object] | None:
-        """A function that is called after each step with the name and the array of every parameter that was
-        updated, to change it in place: a pass of its own. None: there is none. It is in no snapshot and no
-        configuration. What it raises goes through; the step is done then."""
-        return self._constraint
+    def constraint(self) -> Mapping[str, Constraint] | Callable[[str, Any], object] | None:
+        """What becomes of every parameter that was updated, after each step: constraints of
+        ``solvergen.constraints`` by the names of their parameters (one alone is for all), or a function that
+        is called with the name and the array, to change it in place. A pass of its own either way. None:
+        nothing. Constraints are in configurations and snapshots; a function isn't, and what it raises goes
+        through, with the step done."""
+        if self._constraint is not None:
+            return self._constraint
+        return self._by_name(self._constraints) or None
 
     @constraint.setter
-    def constraint(self, function: Callable[[str, Any], object] | None) -> None:
-        if function is not None and not callable(function):
+    def constraint(
+        self, given: Constraint | Mapping[str, Constraint] | Callable[[str, Any], object] | None
+    ) -> None:
+        if given is None or callable(given):
+            self._constraint, self._constraints = given, None
+        elif isinstance(given, (Constraint, Mapping)):
+            self._constraints = self._constraints_of(chosen_by(self._positions, given, "constraint"))
+            self._constraint = None
+        else:
             raise OptimizerError(
-                f"constraint must be a function of a name and an array, or None, not {function!r:.60}"
+                "constraint must be a function of a name and an array, one of solvergen.constraints, a "
+                f"mapping of parameters' names to some, or None, not {given!r:.60}"
             )
-        self._constraint = function
+
+    def _by_name(self, constraints: Constraints | None) -> dict[str, Constraint]:
+        return {} if constraints is None else {self._names[i]: one for i, one in constraints.chosen.items()}
 
     def freeze(self, names: str | Iterable[str]) -> None:
         """Leave these parameters as they are from now on, with their states and counts: they take no part in
@@ -430,6 +468,7 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """Everything but parameters and state, as data that JSON can hold."""
+        constraints = {name: as_data(one) for name, one in self._by_name(self._constraints).items()}
         return config.describe(
             self.definition,
             self._groups,
@@ -437,6 +476,7 @@ class Optimizer:
             self._policy,
             self.frozen,
             self._given_blocks,
+            constraints,
         )
 
     @classmethod
@@ -494,11 +534,16 @@ class Optimizer:
             self._workspace,
             params=params,
             frozen=self.frozen,
+            constraints={name: as_data(one) for name, one in self._by_name(self._constraints).items()},
         )
 
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
         self._check_idle("load and load_state_dict")
         data = self._adapted(data, source)
+        constraints = self._constraints
+        if hyperparameters:
+            given = constraints_in(data, self._tensors, self._constraint is not None, source)
+            constraints = self._constraints_of(given)
         restoring.restore(
             data,
             self.definition,
@@ -513,6 +558,7 @@ class Optimizer:
         )
         if hyperparameters:
             self._freeze(positions_of(self._positions, data.frozen, f"'frozen' in {source}"))
+            self._constraints = constraints
 
     def _changed(self) -> None:
         self._settings.mark_stale()

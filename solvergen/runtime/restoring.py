@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from solvergen.runtime.backends.base import Backend, Workspace
 from solvergen.runtime.blocks import BLOCKS
 from solvergen.runtime.buffers import ARRAY_TYPES, address_of, type_name, writable
 from solvergen.runtime.cohorts import Cohort, Cohorts
+from solvergen.runtime.constraints import from_data
 from solvergen.runtime.definition import Definition, Rank
 from solvergen.runtime.groups import Group, as_float
 from solvergen.runtime.interrupts import uninterrupted
@@ -39,6 +41,7 @@ def snapshot(
     *,
     params: bool,
     frozen: tuple[str, ...] = (),
+    constraints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> SnapshotData:
     """Copies of everything; of the parameters too where ``params`` says so."""
     kept = []
@@ -81,6 +84,7 @@ def snapshot(
             if any(name in definition.active_state(**group.options) for group in groups)
         },
         frozen=frozen,
+        constraints=constraints,
     )
 
 
@@ -211,6 +215,7 @@ def as_dict(data: SnapshotData) -> dict[str, Any]:
         },
         **({"shared": dict(data.shared)} if any(kind == "shared" for _, kind in data.schema) else {}),
         **({"frozen": list(data.frozen)} if data.frozen else {}),
+        **({"constraints": _plain(data.constraints)} if data.constraints else {}),
     }
 
 
@@ -224,6 +229,13 @@ def from_dict(state_dict: Any) -> SnapshotData:
         raise OptimizerError(
             f"'frozen' in the state_dict has {listed(unknown)}, which is none of its tensors"
         )
+    constraints = read.mapping("constraints") if "constraints" in state_dict else {}
+    for name, one in constraints.items():
+        if name not in read.mapping("tensors"):
+            raise OptimizerError(
+                f"'constraints' in the state_dict has {name!r:.60}, which is none of its tensors"
+            )
+        from_data(one, f"the constraint of {name!r} in the state_dict")
     return SnapshotData(
         spec=read.text("spec"),
         class_name=read.text("class_name"),
@@ -236,7 +248,12 @@ def from_dict(state_dict: Any) -> SnapshotData:
         ),
         shared=read.numbers("shared") if has_shared else {},
         frozen=frozen,
+        constraints=constraints,
     )
+
+
+def _plain(constraints: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {name: dict(one) for name, one in constraints.items()}
 
 
 def _meets(written: Spans, array: HostArray) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from solvergen.runtime.arrays import HostArray
 
@@ -49,7 +50,8 @@ class SnapshotData:
 
     ``version`` is solvergen's; ``schema`` lists (name, shape as in ``State``) of all states of the definition
     in order, whether active or not. ``shared`` holds those that are one number for the whole optimizer, as
-    far as they exist. ``frozen`` are names of tensors.
+    far as they exist. ``frozen`` are names of tensors; ``constraints`` has, by their names, what
+    ``constraints.as_data`` says of those of some.
     """
 
     spec: str
@@ -61,3 +63,4 @@ class SnapshotData:
     tensors: tuple[TensorData, ...]
     shared: Mapping[str, float] = field(default_factory=dict)
     frozen: tuple[str, ...] = ()
+    constraints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

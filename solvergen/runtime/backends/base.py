@@ -58,6 +58,12 @@ class LaunchPlan:
         return frozenset(self.definition.active_passes(**self.options))
 
     @cached_property
+    def reads_grad(self) -> bool:
+        """Whether the update reads gradients. Rules that hold constraints don't: there gradients only say
+        which tensors take part."""
+        return "grad" in self.definition.buffers_read(**self.options)
+
+    @cached_property
     def writes_grad(self) -> bool:
         """Whether the update leaves something in the gradients' buffers."""
         return "grad" in self.definition.buffers_written(**self.options)

@@ -205,6 +205,8 @@ def _owned(plan: LaunchPlan) -> list[Buffer]:
 def _gradients(
     plan: LaunchPlan, gradients: Sequence[HostArray], *, written: bool | None = None
 ) -> list[Buffer]:
+    if written is None and not (plan.reads_grad or plan.writes_grad):
+        return []
     writable = plan.writes_grad if written is None else written
     return [
         _buffer(f"the gradient of {tensor.name!r}", gradient, writable=writable)

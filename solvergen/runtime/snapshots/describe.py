@@ -39,6 +39,7 @@ def describe(path: StrPath) -> dict[str, Any]:
         "state": dict(data.schema),
         "shared": floats_out(data.shared),
         "frozen": list(data.frozen),
+        "constraints": {name: dict(one) for name, one in data.constraints.items()},
         "groups": [
             {
                 "members": list(group.members),

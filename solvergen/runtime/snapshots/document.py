@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
-from solvergen.errors import SnapshotError
+from solvergen.errors import OptimizerError, SnapshotError
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.blocks import BLOCKS
+from solvergen.runtime.constraints import as_data, from_data
 from solvergen.runtime.definition import RANK_OF_SHAPE, Shape
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.lines import shape_of_kind
@@ -32,7 +33,7 @@ from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 FORMAT = 4
 """Newest version of the document and of how the files hold it. Raised by any change that a reader must know
 of. Files are written in the oldest that can say what they hold: 2 knows shared states and states of lines,
-3 frozen tensors, 4 states of blocks."""
+3 frozen tensors, 4 constraints and states of blocks."""
 
 T = TypeVar("T")
 
@@ -66,7 +67,7 @@ class Header:
 
 def version_of(data: SnapshotData) -> int:
     """The format in which ``data`` is written."""
-    if any(kind == BLOCKS for _, kind in data.schema):
+    if data.constraints or any(kind == BLOCKS for _, kind in data.schema):
         return 4
     if data.frozen:
         return 3
@@ -156,6 +157,8 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
         value["shared"] = floats_out(data.shared)
     if version_of(data) > 2:
         value["frozen"] = list(data.frozen)
+    if version_of(data) > 3:
+        value["constraints"] = {name: dict(one) for name, one in data.constraints.items()}
     return strict_json.dump(value).encode("ascii")
 
 
@@ -178,7 +181,8 @@ def decode(text: bytes) -> Header:
     number = version if isinstance(version, (int, float)) else 0
     since_2 = {"shared"} if number >= 2 else set()
     since_3 = {"frozen"} if number >= 3 else set()
-    keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2 | since_3
+    since_4 = {"constraints"} if number >= 4 else set()
+    keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2 | since_3 | since_4
     top = _record(value, "the document", keys)
     if type(version) is not int or not 1 <= version <= FORMAT:
         raise _malformed("format", version)
@@ -198,6 +202,7 @@ def decode(text: bytes) -> Header:
         ),
         shared=_mapping(top["shared"], "shared", _float_in) if since_2 else {},
         frozen=tuple(_text(name, "frozen") for name in _list(top["frozen"], "frozen")) if since_3 else (),
+        constraints=_mapping(top["constraints"], "constraints", _constraint) if since_4 else {},
     )
     if version < version_of(data):
         raise SnapshotError(
@@ -245,6 +250,8 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
         )
     if len(set(data.frozen)) != len(data.frozen) or not set(data.frozen) <= set(names):
         raise SnapshotError("the frozen tensors are not some of the tensors, each once")
+    if unknown := sorted(set(data.constraints) - set(names)):
+        raise SnapshotError(f"there are constraints for {listed(unknown)}, which is no tensor")
     members = [member for group in data.groups for member in group.members]
     if len(set(members)) != len(members) or set(members) != set(names):
         raise SnapshotError("the groups' members are not the tensors, each once")
@@ -312,6 +319,13 @@ def _group(value: object) -> GroupData:
         options=_mapping(record["options"], "group.options", _bool),
         multipliers=_mapping(record["multipliers"], "group.multipliers", _float_in),
     )
+
+
+def _constraint(value: object, where: str) -> Mapping[str, Any]:
+    try:
+        return as_data(from_data(value, where))
+    except OptimizerError as error:
+        raise SnapshotError(f"the document is not what solvergen writes: {error}") from error
 
 
 def _schema_entry(value: object) -> tuple[str, str]:
