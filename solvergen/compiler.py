@@ -69,7 +69,7 @@ class Compiled:
         if not self.wrap:
             return emit(self.units)
         around = {unit.spec.name: compile_wrapped(unit.spec) for unit in self.units}
-        artifacts = emit(self.units, {name: outer for name, outer in around.items() if outer is not None})
+        artifacts = emit(self.units, around)
         unit = compile_spec(accumulation())
         return artifacts | {f"{unit.spec.name}/{file}": text_of(unit) for file, text_of in EMITTERS.items()}
 
@@ -110,11 +110,9 @@ def build(
     return Compiled(tuple(units), checked.diagnostics, wrap)
 
 
-def compile_wrapped(spec: Spec) -> Unit | None:
-    """``spec``, which has no errors, with what wraps updates; None if it can't be wrapped."""
+def compile_wrapped(spec: Spec) -> Unit:
+    """``spec``, which has no errors, with what wraps updates."""
     outer = wrapped(spec)
-    if outer is None:
-        return None
     analysis = analyse(outer)
     errors = [d for d in analysis.diagnostics if d.severity == "error"]
     if errors:
