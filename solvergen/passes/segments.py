@@ -201,6 +201,8 @@ class _Cutter:
             tuple(statements),
             tuple(results),
             rule.allowed,
+            rule.lines,
+            rule.knows_lines,
         )
 
 
