@@ -70,7 +70,7 @@ class Compiled:
         if not self.wrap:
             return emit(self.units)
         around = {unit.spec.name: compile_wrapped(unit.spec) for unit in self.units}
-        artifacts = emit(self.units, {name: outer for name, outer in around.items() if outer is not None})
+        artifacts = emit(self.units, around)
         for spec in (accumulation(), *constraining()):
             unit = compile_spec(spec)
             artifacts |= {f"{spec.name}/{file}": text_of(unit) for file, text_of in EMITTERS.items()}
@@ -113,11 +113,9 @@ def build(
     return Compiled(tuple(units), checked.diagnostics, wrap)
 
 
-def compile_wrapped(spec: Spec) -> Unit | None:
-    """``spec``, which has no errors, with what wraps updates; None if it can't be wrapped."""
+def compile_wrapped(spec: Spec) -> Unit:
+    """``spec``, which has no errors, with what wraps updates."""
     outer = wrapped(spec)
-    if outer is None:
-        return None
     analysis = analyse(outer)
     errors = [d for d in analysis.diagnostics if d.severity == "error"]
     if errors:

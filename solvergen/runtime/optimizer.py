@@ -250,6 +250,9 @@ class Optimizer:
     def _check_groups(self) -> None:
         """Raises OptimizerError where groups don't go together."""
 
+    def _check_bound(self, flat: Sequence[object]) -> None:
+        """Raises ArrayError for gradients, found in the middle of a step, that can't be used."""
+
     def _prepare(self) -> None:
         """The last of what is done when an optimizer is made."""
 
@@ -301,6 +304,7 @@ class Optimizer:
         try:
             flat = self._layout.flatten(found)
             self._launches.bind_again(bound, flat)
+            self._check_bound(flat)
         except ArrayError as problem:
             raise ArrayError(
                 f"evaluation {number} of the step: {problem}; everything is as before the step"
