@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solvergen.solver.net.protocol import Output, loss_of
+from solvergen.solver.net.protocol import Output, Repeatable, loss_of
 from solvergen.solver.training.events import OutputValue
 from solvergen.solver.training.testing import check_same, checked_outputs
 
@@ -106,6 +106,8 @@ def measure(solver: Solver, iterations: int) -> Times:
         if round_ == 1:
             forward = both = update = 0.0
         solver.net.clear_diffs()
+        if isinstance(solver.net, Repeatable):
+            solver.net.keep_batches()
         started = clock()
         solver.net.forward()
         after_forward = clock()

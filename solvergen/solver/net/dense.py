@@ -13,7 +13,7 @@ import numpy as np
 
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.parameters import check_shared, collected
-from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Output, loss_of
+from solvergen.solver.net.protocol import NOTHING_KEPT, Blob, LayerBlobs, Net, Output, loss_of
 
 Array = np.ndarray[Any, Any]
 
@@ -89,6 +89,7 @@ class DenseNet:
         self._layers = tuple(layers)
         self._rows = np.arange(self._batch_size)
         self._next = 0
+        self._kept: list[int] | None = None
         self._outputs: tuple[Output, ...] = ()
         self._users: dict[str, tuple[Blob, ...]] = {}
         declared: dict[str, Blob] = {}
@@ -119,10 +120,30 @@ class DenseNet:
 
     def forward_backward(self) -> float:
         """A pass over the next batch that adds to the gradients. Returns the loss."""
+        if self._kept is not None:
+            self._kept.append(self._next)
+        return self._both()
+
+    def _both(self) -> float:
         steps, gradient = self._run()
         for part, rows, x, y in reversed(steps):
             gradient = self._back(part, rows, x, y, gradient)
         return loss_of(self._outputs)
+
+    def keep_batches(self) -> None:
+        """Keep the batches of the passes from now on."""
+        self._kept = []
+
+    def pass_again(self) -> float:
+        """Those passes again, at the parameters as they are now. Returns the sum of their losses."""
+        if not self._kept:
+            raise NetError(NOTHING_KEPT.format(name=self.name))
+        left = self._next, self._outputs
+        loss = 0.0
+        for self._next in self._kept:
+            loss += self._both()
+        self._next, self._outputs = left
+        return loss
 
     def outputs(self) -> tuple[Output, ...]:
         """What the last pass put out."""

@@ -15,6 +15,12 @@ import numpy as np
 from solvergen.solver.net.error import NetError
 
 
+NOTHING_KEPT = (
+    "the net {name!r} has no passes to make again: keep_batches() comes first, then forward_backward()"
+)
+"""What ``pass_again`` says where there were none."""
+
+
 @dataclass(eq=False)
 class Blob:
     """A parameter: its array, the array its gradients are summed in, and its multipliers.
@@ -129,6 +135,24 @@ class Sharing(Protocol):
 
     def share_with(self, train: Net) -> None:
         """From now on, use the parameters of ``train`` where names agree."""
+        ...
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """A net that can make passes again, for rules that evaluate the gradient several times in a step."""
+
+    def keep_batches(self) -> None:
+        """Keep what ``forward_backward`` sees from now on, and forget what was kept before."""
+        ...
+
+    def pass_again(self) -> float:
+        """Make the passes since ``keep_batches`` again, at the parameters as they are now.
+
+        They see the same batches and the same random numbers, and add to the gradients. Whatever else a pass
+        changes (outputs, running means, where data and random numbers are) stays as the first passes left it.
+        Returns the sum of their losses. Raises NetError if there were none.
+        """
         ...
 
 

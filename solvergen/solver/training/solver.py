@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from solvergen.solver.net.protocol import Net, Seedable, Sharing
+from solvergen.solver.net.protocol import Net, Repeatable, Seedable, Sharing
 from solvergen.solver.training import debugging, events, parts, restoring
 from solvergen.solver.training.error import TrainingError
 from solvergen.solver.training.events import Action, Event, Listener
@@ -76,6 +76,8 @@ class Solver:
                 if isinstance(one, Seedable):
                     one.seed(self._param.random_seed)
         self._choice: Choice = chosen(self._param)
+        if self._choice.optimizer_class.definition.evaluations:
+            parts.check_repeatable(self._net, self.type)
         self._backend = self._choice.backend if backend is None else backend
         self._keeps_update = self._param.snapshot_diff if keep_update is None else keep_update
         self.begin_anew()
@@ -152,7 +154,8 @@ class Solver:
         return self._hook("start", callback)
 
     def on_gradients_ready(self, callback: Callback) -> Callback:
-        """Call this with the Solver when gradients are summed, before clipping; it may change them."""
+        """Call this with the Solver when gradients are summed, before clipping; it may change them. With an
+        optimizer that evaluates gradients several times in a step, that often."""
         return self._hook("gradients_ready", callback)
 
     def on_update(self, callback: Callback) -> Callback:
@@ -252,7 +255,7 @@ class Solver:
         if notice is not None and notice != self._noticed:
             self._noticed = notice
             self.say(events.Warned(self._iter, notice))
-        self.update.apply(rate)
+        self.update.apply(rate, self._evaluate_again)
         self.policy_state, self._rate_used = state, rate
         if 0 <= self._param.clip_gradients < math.inf and self._listeners:
             self._report_clipping(self._param.clip_gradients)
@@ -268,6 +271,9 @@ class Solver:
         param, net, iter_size = self._param, self._net, self._param.iter_size
         while self._iter < end:
             net.clear_diffs()
+            if self.update.evaluates:
+                assert isinstance(net, Repeatable)
+                net.keep_batches()
             if self._is_time(param.test_interval) and (self._iter > 0 or param.test_initialization):
                 self._test_all(observe=True)
                 if self._exit:
@@ -296,6 +302,14 @@ class Solver:
             if action is Action.STOP:
                 self._exit = True
                 break
+
+    def _evaluate_again(self) -> None:
+        """The gradients of this iteration's batches at the parameters as they are, in the middle of an
+        update."""
+        assert isinstance(self._net, Repeatable)
+        self._net.clear_diffs()
+        self._net.pass_again()
+        self._call("gradients_ready")
 
     def _pass(self) -> float:
         loss = self._net.forward_backward()

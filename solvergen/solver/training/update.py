@@ -5,7 +5,7 @@ Clipping, normalising by ``iter_size``, decay and the rule itself are in it, in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,8 @@ class Update:
             backend=backend,
             wrappers=wrappers,
         )
+        self.evaluates = bool(cls.definition.evaluations)
+        """Whether a step evaluates the gradient again, at other parameters."""
         self._has_rate = "lr" in cls.definition.hyperparameter_names
         self._rate: float | None = None
         self._gradients = {blob.name: blob.diff for blob in self._blobs}
@@ -59,12 +61,28 @@ class Update:
         self.beside_history = (*self.scalar_states, *self.line_states, *shared)
         """All that Caffe's files have no place for."""
 
-    def apply(self, rate: float) -> None:
-        """Update every parameter by the gradients that are there."""
+    def apply(self, rate: float, evaluate: Callable[[], object]) -> None:
+        """Update every parameter by the gradients that are there.
+
+        A rule that wants them anew calls ``evaluate``, which overwrites them by those at the parameters as
+        they are then.
+        """
         if rate != self._rate and self._has_rate:
             self.optimizer.set(lr=rate)
             self._rate = rate
-        self.optimizer.step(self._gradients)
+        if not self.evaluates:
+            self.optimizer.step(self._gradients)
+            return
+        there = True
+
+        def closure() -> tuple[None, Mapping[str, Any]]:
+            nonlocal there
+            if not there:
+                evaluate()
+            there = False
+            return None, self._gradients
+
+        self.optimizer.step(closure)
 
     @property
     def history(self) -> tuple[Any, ...]:
