@@ -9,6 +9,7 @@ CuPy's by DLPack on a GPU. Nothing is copied.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -25,9 +26,19 @@ except ImportError as problem:
         "or as pytorch.org says for this machine"
     ) from problem
 
+from solvergen.adapters.torch_watching import Watcher
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.parameters import check_names, check_shared
-from solvergen.solver.net.protocol import NOTHING_KEPT, Blob, LayerBlobs, Net, Output, loss_of
+from solvergen.solver.net.protocol import (
+    NOTHING_KEPT,
+    Blob,
+    LayerBlobs,
+    LayerPass,
+    Net,
+    Output,
+    Watching,
+    loss_of,
+)
 
 Compute = Callable[[torch.nn.Module, Any], Mapping[str, torch.Tensor]]
 Loss = Callable[[Any, Any], torch.Tensor]
@@ -141,6 +152,7 @@ class TorchNet:
         self._weights = dict(loss_weights) if compute is not None and loss_weights else {"loss": 1.0}
         self._data, self._batches = data, iter(())
         self._kept: list[tuple[Any, _Random]] | None = None
+        self._watcher: Watcher | None = None
         self._outputs: tuple[Output, ...] = ()
         self._lr_mult, self._decay_mult = dict(lr_mult or {}), dict(decay_mult or {})
         self._describe()
@@ -262,6 +274,20 @@ class TorchNet:
             self._outputs = outputs
         return loss
 
+    def watch(self, what: Watching | None) -> None:
+        """Take note of what layers do in the passes from now on, by hooks on the module's parts."""
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
+        if what is not None:
+            parts = dict(self.module.named_modules())
+            layers = {layer.name: parts.get(layer.name, self.module) for layer in self.layers}
+            self._watcher = Watcher(self.module, layers, what)
+
+    def watched(self) -> tuple[LayerPass, ...]:
+        """What was noted in the last pass: of the data, each layer and the loss."""
+        return () if self._watcher is None else self._watcher.passes()
+
     def outputs(self) -> tuple[Output, ...]:
         """What the last pass put out."""
         return self._outputs
@@ -341,7 +367,11 @@ class TorchNet:
     def _pass(self, batch: Any) -> Mapping[str, torch.Tensor]:
         if self.module.training != self._training:
             self.module.train(self._training)
+        if self._watcher is not None:
+            self._watcher.begin(batch)
         found = self._compute(self.module, batch)
+        if self._watcher is not None:
+            self._watcher.end(found)
         self._outputs = tuple(
             Output(name, _on_host(value), self._weights.get(name, 0.0)) for name, value in found.items()
         )
@@ -356,6 +386,14 @@ class TorchNet:
         return weighted
 
     def _batch(self) -> Any:
+        if self._watcher is None:
+            return self._next_batch()
+        began = time.perf_counter()
+        batch = self._next_batch()
+        self._watcher.fetched(time.perf_counter() - began)
+        return batch
+
+    def _next_batch(self) -> Any:
         for _ in range(2):
             try:
                 return next(self._batches)

@@ -7,13 +7,28 @@ one of any ``torch.nn.Module``, and anything with these attributes will do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from solvergen.solver.net.error import NetError
 
+
+@dataclass(frozen=True)
+class LayerPass:
+    """What a layer did in a pass: names of blobs with the mean magnitudes of their numbers, and seconds."""
+
+    layer: str
+    tops: Mapping[str, float] = field(default_factory=dict)
+    """Of what it put out."""
+    bottoms: Mapping[str, float] = field(default_factory=dict)
+    """Of the gradients of what it was given; those that need none aren't there."""
+    forward: float = 0.0
+    backward: float = 0.0
+
+
+Watching = Literal["magnitudes", "seconds"]
 
 NOTHING_KEPT = (
     "the net {name!r} has no passes to make again: keep_batches() comes first, then forward_backward()"
@@ -153,6 +168,19 @@ class Repeatable(Protocol):
         changes (outputs, running means, where data and random numbers are) stays as the first passes left it.
         Returns the sum of their losses. Raises NetError if there were none.
         """
+        ...
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A net that can tell what each of its layers did, for ``debug_info`` and ``solvergen time``."""
+
+    def watch(self, what: Watching | None) -> None:
+        """Take note of magnitudes or of times in the passes from now on; None: of nothing."""
+        ...
+
+    def watched(self) -> Sequence[LayerPass]:
+        """What was noted in the last pass, in the order in which layers went forward."""
         ...
 
 

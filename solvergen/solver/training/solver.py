@@ -7,9 +7,10 @@ import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from solvergen.solver.net.protocol import Net, Repeatable, Seedable, Sharing
+from solvergen.solver.net.protocol import Net, Output, Repeatable, Seedable, Sharing
 from solvergen.solver.training import debugging, events, parts, restoring
 from solvergen.solver.training.error import TrainingError
 from solvergen.solver.training.events import Action, Event, Listener
@@ -237,7 +238,8 @@ class Solver:
             self.say(events.EarlyStop(self._iter))
             return
         if self._displays():
-            outputs = checked_outputs(self._net, self._net.forward())
+            told = self._param.debug_info and self._param.display == 1  # as in the last iteration
+            outputs = checked_outputs(self._net, self._forward(self._net, told))
             loss = sum(value.loss for value in output_values(outputs))
             self.smoothing.add(loss, self._iter)
             self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, final=True))
@@ -280,9 +282,14 @@ class Solver:
                     break
             self._call("start")
             displays = self._displays()
-            loss = self._pass()
+            told = displays and param.debug_info and bool(self._listeners)
+            if told:
+                debugging.watch(net, True)
+            loss = self._pass(told)
             for _ in range(iter_size - 1):
-                loss += self._pass()
+                loss += self._pass(told)
+            if told:
+                debugging.watch(net, False)
             loss /= iter_size
             self.smoothing.add(loss, self._iter)
             if displays:
@@ -311,8 +318,10 @@ class Solver:
         self._net.pass_again()
         self._call("gradients_ready")
 
-    def _pass(self) -> float:
+    def _pass(self, told: bool) -> float:
         loss = self._net.forward_backward()
+        if told:
+            self._say_all(debugging.of_pass(self._iter, self._net))
         try:
             return float(loss)
         except (TypeError, ValueError, RuntimeError) as error:
@@ -322,14 +331,20 @@ class Solver:
             ) from error
 
     def _display(self, loss: float, seconds: float, iterations: int) -> None:
-        if self._param.debug_info:
-            for event in debugging.describe(self._iter, self._net):
-                self.say(event)
         self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, seconds, iterations))
         if self._listeners:
             outputs = checked_outputs(self._net, self._net.outputs())
             self.say(events.Outputs(self._iter, output_values(outputs)))
         self._call("display")
+
+    def _forward(self, net: Net, told: bool) -> Sequence[Output]:
+        if not (told and self._listeners):
+            return net.forward()
+        debugging.watch(net, True)
+        outputs = net.forward()
+        self._say_all(debugging.of_forward(self._iter, net))
+        debugging.watch(net, False)
+        return outputs
 
     def _report_clipping(self, threshold: float) -> None:
         norm = self.update.clip_norm()
@@ -364,7 +379,8 @@ class Solver:
             )
         self.say(events.TestStarted(self._iter, net))
         one = self._test_nets[net]
-        found = tested(one, self._param.test_iter[net], self._interrupted)
+        forward = partial(self._forward, one, self._param.debug_info)
+        found = tested(one, self._param.test_iter[net], self._interrupted, forward)
         if found is None:
             self.say(events.TestInterrupted(self._iter, net))
             return None
@@ -464,6 +480,10 @@ class Solver:
         """Tell all listeners."""
         if self._listeners:
             events.announce(self._listeners, event)
+
+    def _say_all(self, told: Iterable[Event]) -> None:
+        for event in told:
+            self.say(event)
 
     def _observe(self, metrics: Mapping[str, float]) -> None:
         self.policy_state = self.policy.observed(self._iter, metrics, self.policy_state)
