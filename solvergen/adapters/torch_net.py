@@ -246,7 +246,9 @@ class TorchNet:
             if parameter.grad is not gradient:  # set to None, or replaced, by whoever
                 parameter.grad = gradient
         terms = [found[name].sum() * weight for name, weight in self._weighted(found)]
-        torch.autograd.backward(terms)
+        learned = [term for term in terms if term.requires_grad]  # none, where nothing is learned
+        if learned:
+            torch.autograd.backward(learned)
         return loss_of(self._outputs)
 
     def keep_batches(self) -> None:

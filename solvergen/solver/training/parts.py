@@ -40,8 +40,6 @@ def check_net(net: Any, *, trained: bool) -> None:
                 f"{', '.join(lacking)}"
             )
     if trained:
-        if not learnable:
-            raise NetError("the net has no parameters to learn: its learnable is empty")
         check_names(learnable)
         _check_multipliers(net)
 

@@ -120,9 +120,12 @@ def _extra(solver: Solver) -> dict[str, Any]:
         "digest": solver.update.definition.digest,
         "states": list(solver.update.array_states),
         "parameters": [blob.name for blob in solver.net.learnable],
-        "counts": dict(optimizer.steps),
-        "scalars": {name: _own(optimizer.state[name]) for name in solver.update.scalar_states},
-        "lines": {name: dict(optimizer.state[name]) for name in solver.update.line_states},
+        "counts": solver.update.counts,
+        "scalars": {
+            name: {key: float(value) for key, value in values.items()}
+            for name, values in solver.update.beside(solver.update.scalar_states).items()
+        },
+        "lines": solver.update.beside(solver.update.line_states),
         "shared": _own(optimizer.shared),
         "policy": {"name": solver.policy.name, "state": dict(solver.policy_state)},
         "smoothed_loss": solver.smoothing.state(),

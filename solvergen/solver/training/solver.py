@@ -69,7 +69,8 @@ class Solver:
         self._listeners: list[Listeners] = _listeners(log)
         self._check_parts()
         self._iter = 0
-        type_: NetType = "float64" if self._net.learnable[0].data.dtype == "float64" else "float32"
+        first = next(iter(self._net.learnable), None)
+        type_: NetType = "float64" if first is not None and first.data.dtype == "float64" else "float32"
         self.policy = policy_of(self._param, type_)
         self.policy_state: Mapping[str, Any] = self.policy.initial()
         if self._param.random_seed >= 0:
@@ -92,7 +93,8 @@ class Solver:
         self._action_function: Callable[[], Action] | None = None
         self._stop_asked = False
         self._exit = False
-        for text in (*self._param.warnings, *self._choice.warnings, *self._unshared()):
+        nothing = () if self._net.learnable else (_NOTHING_LEARNS.format(net=self._net.name),)
+        for text in (*self._param.warnings, *self._choice.warnings, *self._unshared(), *nothing):
             self.say(events.Warned(self._iter, text))
         for files in self._param.weights:
             for path in files.split(","):
@@ -238,8 +240,8 @@ class Solver:
             self.say(events.EarlyStop(self._iter))
             return
         if self._displays():
-            told = self._param.debug_info and self._param.display == 1  # as in the last iteration
-            outputs = checked_outputs(self._net, self._forward(self._net, told))
+            as_last = self._param.debug_info and self._param.display == 1
+            outputs = checked_outputs(self._net, self._forward(self._net, as_last))
             loss = sum(value.loss for value in output_values(outputs))
             self.smoothing.add(loss, self._iter)
             self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, final=True))
@@ -509,6 +511,7 @@ class Solver:
         return f"Solver(type={self.type!r}, net={self._net.name!r}, iter={self._iter})"
 
 
+_NOTHING_LEARNS = "the net {net!r} has no parameters to learn: iterations pass, and nothing changes"
 _HOOKS = ("start", "gradients_ready", "update", "display", "test", "snapshot")
 
 

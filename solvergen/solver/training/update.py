@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.wrappers import PREFIX, Wrappers
 from solvergen.solver.net.protocol import Blob
@@ -16,6 +18,10 @@ from solvergen.solver.net.protocol import Blob
 if TYPE_CHECKING:
     from solvergen.solver.choice import Choice
     from solvergen.solver.parameters.model import SolverParameters
+
+
+_NOTHING = "<nothing>"
+"""The tensor of an optimizer whose net has no parameters: it never gets a gradient."""
 
 
 class Update:
@@ -38,15 +44,16 @@ class Update:
         if keep_update:
             wrappers = replace(wrappers or Wrappers(order="caffe"), write_update=True)
         self.optimizer: Optimizer = choice.make(
-            _groups(self._blobs, cls.definition.hyperparameter_names, params),
-            backend=backend,
+            _groups(self._blobs, cls.definition.hyperparameter_names, params)
+            or {_NOTHING: np.zeros(0, np.float32)},
+            backend=backend if self._blobs or backend != "cuda" else "numpy",
             wrappers=wrappers,
         )
         self.evaluates = bool(cls.definition.evaluations)
         """Whether a step evaluates the gradient again, at other parameters."""
         self._has_rate = "lr" in cls.definition.hyperparameter_names
         self._rate: float | None = None
-        self._gradients = {blob.name: blob.diff for blob in self._blobs}
+        self._gradients = {blob.name: blob.diff for blob in self._blobs} or {_NOTHING: None}
         names = [name for name in self.optimizer.state if not name.startswith(PREFIX)]
         definition = self.optimizer.definition
         self.array_states = tuple(name for name in names if name in definition.array_states)
@@ -83,6 +90,15 @@ class Update:
             return None, self._gradients
 
         self.optimizer.step(closure)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each parameter was updated."""
+        return {blob.name: self.optimizer.steps[blob.name] for blob in self._blobs}
+
+    def beside(self, states: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """These states of every parameter, which aren't in the history."""
+        return {name: {b.name: self.optimizer.state[name][b.name] for b in self._blobs} for name in states}
 
     @property
     def history(self) -> tuple[Any, ...]:
@@ -131,6 +147,8 @@ def set_state(
     """
     state = optimizer.state_dict()
     for name, tensor in state["tensors"].items():
+        if name == _NOTHING:
+            continue
         tensor["t"] = counts[name]
         tensor["arrays"] = {**tensor["arrays"], **{s: arrays[s][name] for s in arrays}}
         tensor["scalars"] = {**tensor["scalars"], **{s: scalars[s][name] for s in scalars}}
