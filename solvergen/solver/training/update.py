@@ -96,6 +96,19 @@ class Update:
         """How often each parameter was updated."""
         return {blob.name: self.optimizer.steps[blob.name] for blob in self._blobs}
 
+    @property
+    def groups(self) -> list[dict[str, Any]]:
+        """The groups of parameters: who is in them, and their settings without those of wrappers."""
+        return [
+            {
+                "members": list(group.names),
+                "hyperparameters": {n: float(v) for n, v in group.hyperparameters.items() if _is_own(n)},
+                "options": {name: value for name, value in group.options.items() if _is_own(name)},
+                "multipliers": dict(group.multipliers),
+            }
+            for group in (self.optimizer.groups if self._blobs else ())
+        ]
+
     def beside(self, states: Sequence[str]) -> dict[str, dict[str, Any]]:
         """These states of every parameter, which aren't in the history."""
         return {name: {b.name: self.optimizer.state[name][b.name] for b in self._blobs} for name in states}
@@ -113,6 +126,10 @@ class Update:
         """The norm of all gradients that the last step held against ``clip_gradients``."""
         norm: float = self.optimizer.clip_norm
         return norm
+
+
+def _is_own(name: str) -> bool:
+    return not name.startswith(PREFIX)
 
 
 def _groups(
