@@ -172,6 +172,15 @@ def convert(
             show_default=False,
         ),
     ] = None,
+    shared: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shared",
+            metavar="LAYER/N=LAYER/N",
+            help="Whose blob it is that a layer shares, where Caffe's HDF5 doesn't say; may be given again.",
+            show_default=False,
+        ),
+    ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="Leave the state's model where it is.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
@@ -181,6 +190,7 @@ def convert(
     """
     from solvergen.solver.files.converting import convert as written
     from solvergen.solver.files.request import Conventions, Request
+    from solvergen.solver.files.sharing import pairs_of
 
     if after is None and (lr is not None or momentum is not None or start_missing):
         raise typer.BadParameter("--lr, --momentum and --start-missing belong to --to")
@@ -200,6 +210,7 @@ def convert(
         spec=before,
         chosen=None if solver is None else _chosen(solver),
         iteration=iteration,
+        shared=pairs_of(shared or ()),
         torch=_torch_files,
     )
     with _warned():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from solvergen.errors import SolverFileError
 from solvergen.runtime import snapshots
+from solvergen.runtime.naming import listed
 from solvergen.solver.files import optimizers, weights
 from solvergen.solver.files.conventions import STATES
 from solvergen.solver.files.conventions import convert as convert_history
@@ -22,8 +23,9 @@ from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
 from solvergen.solver.files.names import SUFFIXES, format_of
 from solvergen.solver.files.naming import model_of, named, owned
 from solvergen.solver.files.pair import write_model, write_state
-from solvergen.solver.files.reading import kind_of, read_model, read_pair, read_state
+from solvergen.solver.files.reading import about, kind_of, read_model, read_pair, read_state
 from solvergen.solver.files.request import Conventions, Form, Request, TorchFiles
+from solvergen.solver.files.sharing import resolved
 
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
@@ -55,6 +57,11 @@ def convert(source: str, target: str, wanted: Request | None = None) -> tuple[st
     wanted = wanted or Request()
     form: Form = wanted.form or ("torch" if target.lower().endswith(TORCH) else "solver")
     found = _read(source, wanted)
+    if wanted.shared and found.model is not None:
+        with about(source, "can't be read"):
+            found = dataclasses.replace(found, model=resolved(found.model, wanted.shared))
+    if found.model is not None and (form != "solver" or format_of(target) != "HDF5"):
+        _check_complete(found.model, source)
     state, said = found.state, found.said
     if state is None:
         if wanted.conventions is not None:
@@ -72,6 +79,21 @@ def convert(source: str, target: str, wanted: Request | None = None) -> tuple[st
     if form == "torch":
         return _write_torch(source, target, state, found.model, spec, wanted, said)
     return _write_solver(source, target, state, found.model, wanted, said)
+
+
+def _check_complete(model: ModelData, source: str) -> None:
+    """Raise for blobs that a file of Caffe's leaves out, without saying whose they are."""
+    missing = [
+        f"{layer.name}/{index}"
+        for layer in model.layers
+        for index, blob in enumerate(layer.blobs)
+        if blob is None
+    ]
+    if missing:
+        raise SolverFileError(
+            f"{source}: {listed(missing)} in the model is another layer's, and Caffe's HDF5 doesn't say "
+            f"whose: give --shared {missing[0]}=LAYER/NUMBER"
+        )
 
 
 def _read(source: str, wanted: Request) -> _Found:
@@ -119,7 +141,6 @@ def _write_model(target: str, model: ModelData, form: Form, wanted: Request, sou
         if target.lower().endswith(TORCH):
             _torch(wanted, target).write_model(target, model)
         elif target.lower().endswith(".safetensors"):
-            _complete(model, target)
             weights.write(target, named(model))
         else:
             raise SolverFileError(f"{target}: torch's files end in .pt, .pth or .safetensors")
@@ -127,14 +148,6 @@ def _write_model(target: str, model: ModelData, form: Form, wanted: Request, sou
     _check_target(target, "model", wanted.force)
     write_model(target, model)
     return f"{target}: the model of {source}"
-
-
-def _complete(model: ModelData, target: str) -> None:
-    for layer in model.layers:
-        if any(blob is None for blob in layer.blobs):
-            raise SolverFileError(
-                f"{target}: layer {layer.name!r} uses another one's parameter, and the file doesn't say whose"
-            )
 
 
 def _write_optimizer(

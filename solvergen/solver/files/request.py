@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from solvergen.solver.files.data import ModelData, SolverStateData
+from solvergen.solver.files.sharing import Place
 
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
@@ -66,7 +67,8 @@ class Request:
 
     ``form``: what the target is; None: a file of torch's by its ending, else the Solver's. ``spec``: whose
     state it is, where the file doesn't say. ``chosen``: of the solver file that gives hyperparameters.
-    ``iteration``: how many updates there were, where the file doesn't say.
+    ``iteration``: how many updates there were, where the file doesn't say. ``shared``: whose blobs are that
+    an HDF5 file of Caffe's leaves out.
     """
 
     form: Form | None = None
@@ -76,4 +78,5 @@ class Request:
     spec: str | None = None
     chosen: Chosen | None = None
     iteration: int | None = None
+    shared: Mapping[Place, Place] = field(default_factory=dict)
     torch: Callable[[], TorchFiles] | None = None
