@@ -175,16 +175,12 @@ def state_from(
     Raises:
         SolverFileError: entries that no optimizer of solvergen's has, or parameters that aren't the model's.
     """
-    try:
-        groups, entries = list(found["param_groups"]), dict(found["state"])
-        indices = [index for group in groups for index in group["params"]]
-    except (TypeError, KeyError, ValueError) as error:
-        raise SolverFileError(f"{source}: not a state_dict of an optimizer of torch's: {error}") from error
+    groups, entries, indices = _checked(found, source)
     said: list[str] = []
     spec = spec or _spec_of(entries, source)
     if spec not in _STATES:
         raise SolverFileError(f"{source}: torch's states are known of {', '.join(_STATES)}, not of {spec}")
-    names = _names(groups, indices, entries, model, source)
+    names = _names(groups, indices, model, source)
     states = _STATES[spec]
     shapes = _shapes(names, indices, entries, states, model, source)
     history = [
@@ -193,7 +189,7 @@ def state_from(
         for name, index, shape in zip(names, indices, shapes, strict=True)
     ]
     counts = {
-        name: int(float(entries[index]["step"])) if "step" in entries.get(index, {}) else 0
+        name: _step(entries.get(index, {}), f"{source}: step of {name!r}")
         for name, index in zip(names, indices, strict=True)
     }
     if iteration is None:
@@ -220,6 +216,32 @@ def state_from(
     return SolverStateData(iter=iteration, history=tuple(history), extra=extra), said
 
 
+def _checked(
+    found: Mapping[str, Any], source: str
+) -> tuple[list[Mapping[str, Any]], dict[Any, Mapping[str, Any]], list[Any]]:
+    """The groups, the entries by the parameters' numbers, and these numbers in order."""
+    groups, entries = found["param_groups"], found["state"]
+    sound = (
+        isinstance(groups, list)
+        and all(isinstance(group, Mapping) and isinstance(group.get("params"), list) for group in groups)
+        and isinstance(entries, Mapping)
+        and all(isinstance(entry, Mapping) for entry in entries.values())
+    )
+    indices = [index for group in groups for index in group["params"]] if sound else []
+    if not sound or not indices or not all(type(index) is int for index in indices):
+        raise SolverFileError(f"{source}: not as torch's optimizers write their state_dict")
+    if len(set(indices)) != len(indices):
+        raise SolverFileError(f"{source}: a parameter is in two groups")
+    return groups, dict(entries), indices
+
+
+def _step(entry: Mapping[str, Any], what: str) -> int:
+    try:
+        return int(float(entry.get("step", 0)))
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise SolverFileError(f"{what} is no number of updates: {error}") from error
+
+
 def _spec_of(entries: Mapping[Any, Mapping[str, Any]], source: str) -> str:
     keys = {key for entry in entries.values() for key, value in entry.items() if value is not None}
     for spec, states in _STATES.items():
@@ -235,12 +257,14 @@ def _spec_of(entries: Mapping[Any, Mapping[str, Any]], source: str) -> str:
 def _names(
     groups: Sequence[Mapping[str, Any]],
     indices: Sequence[Any],
-    entries: Mapping[Any, Any],
     model: ModelData | None,
     source: str,
 ) -> list[str]:
     if all("param_names" in group for group in groups):
-        return [str(name) for group in groups for name in group["param_names"]]
+        names = [str(name) for group in groups for name in group["param_names"]]
+        if len(set(names)) != len(indices):
+            raise SolverFileError(f"{source}: {len(names)} names for {len(indices)} parameters")
+        return names
     if model is None:
         raise SolverFileError(
             f"{source}: it numbers its parameters, and only the model knows their names: put the module's "

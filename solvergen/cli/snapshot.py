@@ -197,6 +197,10 @@ def convert(
     of_torch = any(name.suffix.lower() in (".pt", ".pth") for name in (source, target))
     if before is not None and after is None and form in (None, "solver") and not of_torch:
         raise typer.BadParameter("--from belongs to --to, to files of torch's, or to --as optimizer")
+    if solver is not None and form in (None, "solver") and target.suffix.lower() not in (".pt", ".pth"):
+        raise typer.BadParameter("--solver belongs to --as optimizer and to targets of torch's")
+    if iteration is not None and source.suffix.lower() not in (".pt", ".pth"):
+        raise typer.BadParameter("--iter is for sources of torch's: others count")
     if form not in (None, "solver", "optimizer", "torch"):
         raise typer.BadParameter(f"{form!r}: solver, optimizer or torch", param_hint="'--as'")
     conventions = None

@@ -211,6 +211,8 @@ def from_snapshot(data: SnapshotData, source: str) -> tuple[SolverStateData, Mod
     )
     params = _with_params(data.tensors)
     said = [] if params is not None else ["it holds no parameters, so there is no model"]
+    if data.frozen:
+        said.append(f"{listed(data.frozen)} was frozen, and no longer is: give it an lr_mult of 0")
     return state, None if params is None else model_of(params), said
 
 

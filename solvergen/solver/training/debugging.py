@@ -66,26 +66,28 @@ def _passes(net: Net) -> Sequence[LayerPass]:
 
 
 def _forward(iteration: int, passes: Sequence[LayerPass], net: Net, sizes: Sizes) -> Iterator[Event]:
-    blobs = _blobs(net)
-    for one in passes:
+    for one, blobs in _with_blobs(passes, net):
         for name, value in one.tops.items():
             yield DebugBlob(iteration, "forward", one.layer, name, value)
-        for index, blob in enumerate(blobs.get(one.layer, ())):
+        for index, blob in enumerate(blobs):
             yield _info(iteration, "forward", one.layer, index, blob, sizes)
 
 
 def _backward(iteration: int, passes: Sequence[LayerPass], net: Net, sizes: Sizes) -> Iterator[Event]:
-    blobs = _blobs(net)
-    for one in reversed(passes):
+    for one, blobs in reversed(list(_with_blobs(passes, net))):
         for name, value in one.bottoms.items():
             yield DebugBlob(iteration, "backward", one.layer, name, value)
-        for index, blob in enumerate(blobs.get(one.layer, ())):
+        for index, blob in enumerate(blobs):
             if blob.lr_mult:  # else there is no backward pass for it, as for buffers
                 yield _info(iteration, "backward", one.layer, index, blob, sizes)
 
 
-def _blobs(net: Net) -> dict[str, tuple[Blob, ...]]:
-    return {layer.name: tuple(layer.blobs) for layer in net.layers}
+def _with_blobs(passes: Sequence[LayerPass], net: Net) -> Iterator[tuple[LayerPass, tuple[Blob, ...]]]:
+    """Each layer's pass with its parameters; of a layer that was called twice, with those of the first pass:
+    the last one backward, when its gradients are complete."""
+    left = {layer.name: tuple(layer.blobs) for layer in net.layers}
+    for one in passes:
+        yield one, left.pop(one.layer, ())
 
 
 def _info(iteration: int, phase: str, layer: str, index: int, blob: Blob, sizes: Sizes) -> DebugInfo:

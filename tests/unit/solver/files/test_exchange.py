@@ -422,6 +422,31 @@ class TestTorch:
         with pytest.raises(SolvergenError, match="No such file"):
             convert(str(tmp_path / "none.pt"), str(tmp_path / "x.model.safetensors"), request)
 
+    def test_steps_and_names_that_arent(self, tmp_path):
+        torch = self.torch
+        entry = {"step": torch.ones(2), "exp_avg": torch.ones(2), "exp_avg_sq": torch.ones(2)}
+        for content, words in (
+            ({"state": {0: entry}, "param_groups": [{"params": [0], "param_names": ["a"]}]}, "no number of"),
+            (
+                {"state": {0: {**entry, "step": 1}}, "param_groups": [{"params": [0], "param_names": []}]},
+                "0 names for 1 parameters",
+            ),
+            (
+                {
+                    "state": {0: {**entry, "step": 1, "exp_avg": 3}},
+                    "param_groups": [{"params": [0], "param_names": ["a"]}],
+                },
+                "isn't a tensor of the shape",
+            ),
+        ):
+            torch.save(content, tmp_path / "odd.pt")
+            with pytest.raises(SolvergenError, match=words):
+                convert(
+                    str(tmp_path / "odd.pt"),
+                    str(tmp_path / "x_iter_1.state.safetensors"),
+                    Request(torch=self.files),
+                )
+
     def test_bfloat16(self, tmp_path):
         torch = self.torch
         torch.save({"a.weight": torch.full((2, 3), 1.5, dtype=torch.bfloat16)}, tmp_path / "b.pt")
