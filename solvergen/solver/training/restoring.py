@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solvergen.runtime.wrappers import PREFIX
-from solvergen.solver.net.protocol import Blob, Net, Seedable, Seekable
+from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Seedable, Seekable
 from solvergen.solver.training import events
 from solvergen.solver.training.arrays import copy_into, to_host
 from solvergen.solver.training.error import TrainingError
@@ -92,10 +92,19 @@ def model_of(net: Net, *, diffs: bool = False) -> ModelData:
                 layer.type,
                 tuple(copied(blob.data) for blob in layer.blobs),
                 tuple(map(difference, layer.blobs)) if diffs else None,
+                names=tuple(_name_in(layer, blob) for blob in layer.blobs),
             )
             for layer in net.layers
         ),
     )
+
+
+def _name_in(layer: LayerBlobs, blob: Blob) -> str:
+    """A parameter's name, as of this layer where it is another one's."""
+    own = f"{blob.layer}."
+    if blob.layer != layer.name and blob.name.startswith(own):
+        return f"{layer.name}.{blob.name.removeprefix(own)}"
+    return blob.name
 
 
 def _state_of(solver: Solver, model_path: str) -> SolverStateData:
@@ -120,10 +129,14 @@ def _extra(solver: Solver) -> dict[str, Any]:
         "digest": solver.update.definition.digest,
         "states": list(solver.update.array_states),
         "parameters": [blob.name for blob in solver.net.learnable],
-        "counts": dict(optimizer.steps),
-        "scalars": {name: _own(optimizer.state[name]) for name in solver.update.scalar_states},
-        "lines": {name: dict(optimizer.state[name]) for name in solver.update.line_states},
+        "counts": solver.update.counts,
+        "scalars": {
+            name: {key: float(value) for key, value in values.items()}
+            for name, values in solver.update.beside(solver.update.scalar_states).items()
+        },
+        "lines": solver.update.beside(solver.update.line_states),
         "shared": _own(optimizer.shared),
+        "groups": solver.update.groups,
         "policy": {"name": solver.policy.name, "state": dict(solver.policy_state)},
         "smoothed_loss": solver.smoothing.state(),
         "data": [net.position() if isinstance(net, Seekable) else None for net in nets],
@@ -226,11 +239,15 @@ def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dic
     """The history by state and parameter. Raises SolverFileError where it is another's."""
     from solvergen.solver import files
 
-    states, blobs = solver.update.array_states, solver.net.learnable
+    states = solver.update.array_states
+    blobs = {blob.name: blob for blob in solver.net.learnable}
+    # By name, where the file has names: another order of the same parameters is the same state.
+    theirs = state.extra.get("parameters", ())
+    order = theirs if sorted(theirs) == sorted(blobs) else list(blobs)
     with _warnings_said(solver):
         found = files.arranged(
             state,
-            [tuple(blob.data.shape) for blob in blobs],
+            [tuple(blobs[name].data.shape) for name in order],
             states,
             spec=solver.update.definition.name,
             source=where,
@@ -238,8 +255,8 @@ def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dic
     live = solver.optimizer.state
     return {
         name: {
-            blob.name: np.ascontiguousarray(array, dtype=np.dtype(str(live[name][blob.name].dtype)))
-            for blob, array in zip(blobs, found[name], strict=True)
+            parameter: np.ascontiguousarray(array, dtype=np.dtype(str(live[name][parameter].dtype)))
+            for parameter, array in zip(order, found[name], strict=True)
         }
         for name in states
     }
@@ -322,6 +339,9 @@ def _matched(
                 f"{where}: layer {source.name!r} has {len(source.blobs)} parameters, the net's "
                 f"{len(target.blobs)}"
             )
+        mine = [_name_in(target, blob) for blob in target.blobs]
+        if source.names is not None and sorted(source.names) == sorted(mine):
+            found = tuple(found[source.names.index(name)] for name in mine)
         for index, (array, blob) in enumerate(zip(found, target.blobs, strict=True)):
             what = f"{where}: parameter {index} of layer {source.name!r}"
             if array is None:  # in HDF5 its owner alone has it
