@@ -32,7 +32,7 @@ class Traffic:
     """Whether a thread may have no elements in an iteration: where all of a block meet in each."""
 
     tiles: bool = False
-    """Whether it walks tiles: then neighbouring threads take neighbouring elements, one each."""
+    """Whether it walks tiles, whose totals of rows and of columns it writes."""
     lines: bool = False
     """Whether it reads values of lines, beside elements."""
 
@@ -86,7 +86,7 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
     ]
     widest = max((a.nbytes * 8 for a in mine), default=0)
     main = [loop for loop in loops if any(a.nbytes * 8 == widest for a in mine if a.index in loop.body)]
-    if widest < WORD and not traffic.tiles:
+    if widest < WORD:
         findings.append(Finding("width", f"no loop has accesses of {WORD} bits"))
     width, loads, stores = widest, 0.0, 0.0
     for loop in loops:
@@ -98,7 +98,7 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
         for access in inside:
             if access.buffer is None and traffic.lines:
                 continue  # values of lines, in float64
-            if access.buffer is not None and access.nbytes * 8 < WORD and not traffic.tiles:
+            if access.buffer is not None and access.nbytes * 8 < WORD:
                 message = (
                     f"{access.nbytes * 8} bits of {_name(names, access)} in the main loop instead of {WORD}"
                 )
