@@ -169,7 +169,7 @@ def test_projects_the_new_value(tmp_path, backend):
 )
 def test_what_has_no_derivative_is_named_by_its_own_name(penalty, words, tmp_path):
     with pytest.raises(SpecError, match=words) as caught:
-        compile_spec(written(tmp_path, "steps", text_of("steps", penalty)))
+        compile_spec(read_spec(written(tmp_path, "steps", text_of("steps", penalty))))
     (found,) = caught.value.diagnostics
     assert found.code == "SG097"
     for foreign in ("Derivative", "Subs", "xi"):
@@ -177,4 +177,5 @@ def test_what_has_no_derivative_is_named_by_its_own_name(penalty, words, tmp_pat
 
 
 def test_conditions_may_jump(tmp_path):
-    compile_spec(written(tmp_path, "steps", text_of("steps", "c*where(param % 2 < 1, param**2, param)")))
+    text = text_of("steps", "c*where(param % 2 < 1, param**2, param)")
+    compile_spec(read_spec(written(tmp_path, "steps", text)))
