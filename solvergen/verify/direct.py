@@ -197,7 +197,9 @@ class Whole:
         if drawn is None:
             raise CompilerBug(f"a tensor without a gradient asks for one: {ask!r:.80}")
         there = np.asarray(ask.param, tensor.real).astype(tensor.param.dtype)
-        return gradient_at(number, drawn, there.reshape(drawn.shape))
+        # One number stands for each element's, as where an update ends.
+        param = np.broadcast_to(there, drawn.shape) if there.ndim == 0 else there.reshape(drawn.shape)
+        return gradient_at(number, drawn, param)
 
 
 class _Refused(Exception):

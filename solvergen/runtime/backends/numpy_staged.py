@@ -130,9 +130,10 @@ class StagedNumpyLauncher(NumpyTensors):
         return [(param, param.copy()) for param, _ in self._tensors]
 
     def move(self, waiting: Computation, param: Any) -> None:
-        """Write a parameter in the middle of the step."""
+        """Write a parameter in the middle of the step; one number stands for each element's."""
         target = self._tensors[waiting.place][0]
-        if getattr(param, "dtype", None) != self._compute or np.size(param) != target.size:
+        fits = np.ndim(param) == 0 or np.size(param) == target.size
+        if getattr(param, "dtype", None) != self._compute or not fits:
             raise CompilerBug(f"the NumPy reference asks for the gradient at {param!r:.80}")
         target[...] = param
 

@@ -94,6 +94,7 @@ def _taking_part(
         matrices_of(definition.view, tensor.shape) if definition.view else (1, 1, gradient.size),
         lines,
         len(tensor.shape),
+        gradient.dtype.name,
     )
 
 
