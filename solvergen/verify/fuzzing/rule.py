@@ -24,7 +24,7 @@ class OptionRule:
 @dataclass(frozen=True)
 class StateRule:
     """A state; ``init`` is None where it begins as a copy of the parameter. ``shape``: one number an element
-    ("param"), one a tensor ("scalar"), one for the whole optimizer ("shared") or one a line (a word for them)."""
+    ("param"), one a tensor ("scalar"), one for the whole optimizer ("shared") or one a line (one of LINES)."""
 
     name: str
     init: Term | None
@@ -34,7 +34,7 @@ class StateRule:
 
 @dataclass(frozen=True)
 class Assignment:
-    """One equation, and the condition on options under which it is there. The statement ``gradient`` is AGAIN."""
+    """One equation, and the condition on options under which it is there; AGAIN stands for ``gradient``."""
 
     target: str
     value: Term

@@ -48,7 +48,7 @@ WIDER = {
     "rows": frozenset({"", "matrices", "rows"}),
     "columns": frozenset({"", "matrices", "columns"}),
 }
-"""Of which lines, or of the tensor, a value may be that meets one of these and doesn't change it to another."""
+"""Of which lines, or of the tensor, a value may be that meets one of these and leaves it so."""
 
 CONDITIONS = frozenset({*COMPARISONS, "and", "or", "not"})
 """Operations that give a condition."""
