@@ -30,7 +30,7 @@ CATEGORIES = (
 )
 """Kinds of numbers. ``exact``: few significant bits, so that sums are exact, equal, or ties in rounding.
 ``special``: ``special_values``. ``tie``: halfway between two numbers of a narrower type, or next to that.
-``root``: their squares are subnormal. ``any``: every bit pattern with equal chance. Signs are random in all."""
+``root``: their squares are subnormal. ``any``: every bit pattern with equal chance. Signs are random."""
 
 FILLS: dict[str, tuple[str, ...]] = {
     "zeros": ("zero",),

@@ -24,7 +24,7 @@ class OptionRule:
 @dataclass(frozen=True)
 class StateRule:
     """A state; ``init`` is None where it begins as a copy of the parameter. ``shape``: one number an element
-    ("param"), one a tensor ("scalar"), one for the whole optimizer ("shared") or one a line (one of LINES)."""
+    ("param"), one a tensor ("scalar"), one for the whole optimizer ("shared") or one a line (of LINES)."""
 
     name: str
     init: Term | None

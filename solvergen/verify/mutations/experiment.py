@@ -91,9 +91,8 @@ class Experiment:
         first: dict[Any, Variant] = {}
         found = {}
         for variant, active in self._lines.items():
-            code = "\n".join(
-                line for n, line in enumerate(lines, 1) if n in active and not is_condition(line)
-            )
+            there = (line for number, line in enumerate(lines, start=1) if number in active)
+            code = "\n".join(line for line in there if not is_condition(line))
             used = tuple((macro, value) for macro, value in variant if re.search(rf"\b{macro}\b", code))
             storage = tuple(entry for entry in variant if entry[0] in ("SG_PARAM", "SG_GRAD"))
             found[variant] = first.setdefault((active, used, storage), variant)
@@ -176,9 +175,8 @@ class _Trial:
                 scalars = self._mutated_scalars(Path(folder))
                 optimizer = _with(optimizer, scalars=scalars)
             elif mutant.file == "flags":
-                for variant in set(
-                    self._experiment._like.values()
-                ):  # by the right flags, before they are wrong
+                # By the right flags, before they are wrong.
+                for variant in set(self._experiment._like.values()):
                     self._right(variant)
                 fault = self._target.flags[mutant.start]
                 fault.apply(fault.before, fault.after)
