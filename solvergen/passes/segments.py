@@ -43,13 +43,15 @@ def plan_segments(rule: Rule, taken: Iterable[str] = ()) -> Segmented:
     levels: dict[str, int] = {}
     evaluations: list[int] = []
     for number, piece in enumerate(cutter.pieces()):
-        planned = plan(piece)
         base = len(passes)
+        if number:
+            evaluations.append(base)
+        if not piece.statements and not piece.results:
+            continue  # one evaluation comes right behind another, or behind all passes
+        planned = plan(piece)
         reason = "the gradient is evaluated anew" if number else "what the first gradient says"
         first = replace(planned.passes[0], reason=reason)
         planned = replace(planned, passes=(first, *planned.passes[1:]))
-        if number:
-            evaluations.append(base)
         passes += planned.passes
         levels |= {name: base + level for name, level in planned.levels.items()}
     return Segmented(Plan(tuple(passes), levels), tuple(evaluations), cutter.carried)

@@ -41,7 +41,7 @@ FILLS: dict[str, tuple[str, ...]] = {
     "ties": ("tie", "tie", "ordinary"),
     "everything": ("ordinary", "ordinary", *(c for c in CATEGORIES if c != "root")),
     "roots": ("root", "root", "root", "zero"),
-    "small": ("tiny", "subnormal", "root"),
+    "small": ("tiny", "subnormal"),
 }
 """Fills by name, simplest first: the categories that they mix, one chosen at each element."""
 
@@ -53,9 +53,9 @@ KINDS = st.sampled_from(
 CALM = st.sampled_from(("zeros", "exact", "exact", "ordinary", "ordinary", "ordinary", "ties"))
 """Kinds of arrays that leave the sum of all their squares finite. One element that doesn't leaves nothing to
 compare but infinities and NaNs, in all tensors."""
-SMALL = st.sampled_from(("roots", "small", "small"))
-"""Kinds of arrays all of whose elements are small: their sums are no larger, so that it shows what becomes of
-subnormal ones."""
+SMALL = (st.just("small"), st.just("roots"))
+"""Kinds of arrays all of whose elements are small, or have small squares: their sums are no larger, so that
+subnormal ones show in them."""
 SEEDS = st.integers(0, 2**32 - 1)
 """Seeds of arrays."""
 
