@@ -74,7 +74,7 @@ _STARTS = st.sampled_from((0, 0, 0, *STARTS[1:]))
 _POLICIES = st.sampled_from(("propagate",) * 6 + ("skip", "raise"))
 _EMPTY = st.sampled_from(((0,), (0, 3), (2, 0, 2)))
 _SCALAR_STATES = st.floats(0.0, 2.0)
-_STAGED_KINDS = st.sampled_from((*[CALM] * 8, KINDS, KINDS, *SMALL))
+_STAGED_KINDS = st.sampled_from((*[CALM] * 9, KINDS, KINDS, *SMALL))
 """What the arrays of one run hold, where reductions let their elements meet."""
 _DICE = {n: st.integers(0, n - 1) for n in (2, 3, 4, 5, 6, 20)}
 
