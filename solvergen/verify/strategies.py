@@ -23,7 +23,7 @@ from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
 from solvergen.verify.lines import counts_of_blocks, state_shape
 from solvergen.verify.settings import Space, hyperparameters_near
-from solvergen.verify.values import CALM, KINDS, SEEDS, arrays
+from solvergen.verify.values import CALM, KINDS, SEEDS, SMALL, arrays
 
 VECTOR_WIDTHS = (4, 8, 16, 32, 64)
 """Elements that processors and GPUs handle at once, in one type or another."""
@@ -74,6 +74,8 @@ _STARTS = st.sampled_from((0, 0, 0, *STARTS[1:]))
 _POLICIES = st.sampled_from(("propagate",) * 6 + ("skip", "raise"))
 _EMPTY = st.sampled_from(((0,), (0, 3), (2, 0, 2)))
 _SCALAR_STATES = st.floats(0.0, 2.0)
+_STAGED_KINDS = st.sampled_from((*[CALM] * 9, KINDS, KINDS, *SMALL))
+"""What the arrays of one run hold, where reductions let their elements meet."""
 _DICE = {n: st.integers(0, n - 1) for n in (2, 3, 4, 5, 6, 20)}
 
 
@@ -303,8 +305,8 @@ def examples(
     ]
     definition = space.definition
     manner = LINES if definition.has_lines else STAGED if definition.is_staged else ELEMENTWISE
-    if definition.is_staged and not _one_in(draw, 4):
-        manner = replace(manner, kinds=CALM)
+    if definition.is_staged:
+        manner = replace(manner, kinds=draw(_STAGED_KINDS))
     states = [_states(definition, chosen) for chosen in options]
     tensors, types = draw(_tensors(limits, states, definition.view, pairs, manner))
     example = Example(groups, tensors, (Step((), 0, tuple(current)),), start=start)

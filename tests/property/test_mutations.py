@@ -30,6 +30,8 @@ SPECS = (
     "specs/sgd.yaml",
     "specs/lion.yaml",
     "specs/caffe_adadelta.yaml",
+    "specs/lamb.yaml",
+    "specs/sm3.yaml",
     "tests/support/specs/everything.yaml",
     "tests/support/specs/selections.yaml",
     "tests/support/specs/functions.yaml",
@@ -84,7 +86,8 @@ def test_every_fault_is_noticed(spec: str, target: str) -> None:
 def test_there_are_faults_of_every_kind() -> None:
     """On the specs with most features, so that no kind is lost by a change of the templates."""
     torture = ROOT / "tests/support/specs"
-    specs = [ROOT / "specs" / "adam.yaml", torture / "everything.yaml", torture / "reductions.yaml"]
+    shipped = [ROOT / "specs" / name for name in ("adam.yaml", "sm3.yaml")]
+    specs = [*shipped, torture / "everything.yaml", torture / "reductions.yaml"]
     with built_from(specs) as optimizers:
         kinds = set()
         for optimizer in optimizers.values():

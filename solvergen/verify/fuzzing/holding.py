@@ -96,6 +96,7 @@ def _taking_part(
         else (1, 1, gradient.size),
         lines,
         len(tensor.shape),
+        gradient.dtype.name,
     )
 
 

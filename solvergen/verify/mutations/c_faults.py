@@ -18,6 +18,8 @@ _OF_LINES = re.compile(
     r"sg_(?:geometry|shapes|offsets|tiles?|row_\w+|column_\w+|matrix_\w+|here|across|down|width)\b"
 )
 """What tells a line of text that does."""
+_NOT_OF_ELEMENTS = re.compile(r"\bsg_lanes_\d+\[|\bsg_lines\.")
+"""Sums and addresses: no processor flushes doubles or whole numbers that stand beside elements."""
 _KERNEL = re.compile(r"sg_(?:kernel|head|(?:pass|head|aligned)_\d+)")
 _REDUCING = ("sg_taken", "sg_halve", "sg_term", "sg_next", "sg_larger", "sg_first_row")
 _VECTORS = ("sg_load", "sg_store")
@@ -137,6 +139,8 @@ def _by_token(tokens: Tokens, file: str) -> Iterator[Mutant]:
         line = _line(tokens.text, token.start)
         for name, first, last, after in edits:
             kind = _kind(name, function, line)
+            if name == "flush" and _NOT_OF_ELEMENTS.search(line):
+                continue
             if file == "kernel.cu":  # where fma is a function without further ado
                 after = after.replace("__builtin_fma", "fma")
             if kind == name or name not in ("flush", "contraction"):  # addresses are no floats
