@@ -262,12 +262,27 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 /* Tiles that lie side by side, at most: rows are read through all of them. */
 #define SG_TILES 16
 __attribute__((visibility("default"))) const int64_t sg_tiles = SG_TILES; /* for whoever cuts the tiles */
+/* Rows whose terms are added to columns at a time, so that these are loaded and stored once for all of them. */
+#define SG_ROWS 4
+/* Terms that are formed before they are reduced. */
+#define SG_TERMS (SG_ROWS * SG_TILE_COLUMNS)
 /* Elements ahead that are asked for. */
 #define SG_AHEAD 512
-/* Elements for which values of lines are written out at a time: in passes over chunks that form no reductions, */
-#define SG_EXPANDED 1024
-/* and in those that do, whose chunks are this long. */
+/* Elements of a chunk that are worked on at a time. */
 #define SG_CHUNK 4096
+/* Elements of a long row that are, where no lanes decide; so many times a row's value is written out. */
+#define SG_PIECE 1024
+/* Columns of a matrix whose values are kept, once they are rounded, for all its rows; or, if it is narrow, several
+   times over, for a run of elements that may begin at any column. */
+#define SG_KEPT 8192
+/* What may be written behind the end of values that are written out. */
+#define SG_SLACK 16
+
+SG_INLINE void sg_fill(sg_real *out, double value, int64_t count) {
+    const sg_real rounded = (sg_real)value;
+    for (int64_t i = 0; i < count; ++i)
+        out[i] = rounded;
+}
 
 /* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
    elements of one count as a row. */
@@ -277,19 +292,44 @@ static __attribute__((noinline, unused)) void sg_expand_rows(
     int64_t row = start / columns;
     int64_t length = columns - start % columns;
     if (columns == 1) {
+        values += row * stride;
         for (int64_t i = 0; i < count; ++i)
-            out[i] = (sg_real)values[(row + i) * stride];
+            out[i] = (sg_real)values[i * stride];
         return;
     }
     for (int64_t i = 0; i < count; ++row, length = columns) {
         const int64_t end = length < count - i ? i + length : count;
         const sg_real value = (sg_real)values[row * stride];
-        for (; i < end; ++i)
-            out[i] = value;
+        /* Whole vectors: what is too much is overwritten by the next row, or lies behind the end. */
+        for (int64_t j = i; j < end; j += SG_SLACK)
+            for (int64_t k = 0; k < SG_SLACK; ++k)
+                out[j + k] = value;
+        i = end;
     }
 }
 
-/* The values of columns. */
+/* The values of columns from `values` on, rounded. */
+static __attribute__((noinline, unused)) void sg_round_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+        out[i] = (sg_real)values[i * stride];
+}
+
+/* The values of the columns of one matrix, over and over. */
+static __attribute__((noinline, unused)) void sg_repeat_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t count) {
+    if (columns == 1) {
+        sg_fill(out, values[0], count);
+        return;
+    }
+    const int64_t first = columns < count ? columns : count;
+    for (int64_t i = 0; i < first; ++i)
+        out[i] = (sg_real)values[i * stride];
+    for (int64_t i = first; i < count; ++i)
+        out[i] = out[i - columns];
+}
+
+/* The values of columns, one for each of `count` elements from the start-th of a tensor on, of several matrices. */
 static __attribute__((noinline, unused)) void sg_expand_columns(
     sg_real *restrict out, const double *restrict values, int64_t stride, int64_t rows, int64_t columns,
     int64_t start, int64_t count) {
@@ -310,76 +350,150 @@ static __attribute__((noinline, unused)) void sg_expand_columns(
     }
 }
 
-/* Adds a row's terms to the totals of columns. Of very short rows there are many. */
-#define SG_INTO_COLUMNS(name, operation)                                                                   \
-    static __attribute__((noinline, unused)) void name##_long(double *restrict columns,                    \
-                                                              const double *restrict terms, int64_t count) { \
-        for (int64_t i = 0; i < count; ++i)                                                                \
-            columns[i] = operation(columns[i], terms[i]);                                                  \
-    }                                                                                                      \
-                                                                                                           \
-    SG_INLINE void name(double *columns, const double *terms, int64_t count) {                             \
-        if (count > 4) {                                                                                   \
-            name##_long(columns, terms, count);                                                            \
-            return;                                                                                        \
-        }                                                                                                  \
-        for (int64_t i = 0; i < count; ++i)                                                                \
-            columns[i] = operation(columns[i], terms[i]);                                                  \
-    }
-
-SG_INTO_COLUMNS(sg_columns_sum, SG_SUM)
-SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
-
-/* A tile's whole row: its lanes eight at a time, which are then added up as they would be one by one. */
+/* Eight lanes at a time, which are combined as they would be one by one. */
 typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t sg_eight_bits __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float sg_eight_floats __attribute__((vector_size(32), aligned(4), may_alias));
 
-static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *terms) {
-    const sg_eight *x = (const sg_eight *)terms;
-    sg_eight lanes[16];
-    for (int64_t i = 0; i < 16; ++i)
-        lanes[i] = x[i] + x[i + 16];
-    for (int64_t half = 8; half > 0; half /= 2)
-        for (int64_t i = 0; i < half; ++i)
-            lanes[i] += lanes[i + half];
-    const sg_eight l = lanes[0];
-    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+#define sg_eight_double(x, i) (((const sg_eight *)(x))[i])
+#if SG_PARAM == 1
+#define sg_eight_sg_real sg_eight_double
+#else
+#define sg_eight_sg_real(x, i) __builtin_convertvector(((const sg_eight_floats *)(x))[i], sg_eight)
+#endif
+
+SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
+    const sg_eight_bits first = (a > b) | (a != a);
+    return (sg_eight)(((sg_eight_bits)a & first) | ((sg_eight_bits)b & ~first));
 }
 
-/* The total of a row's terms in a tile, which are overwritten. Lanes without a term are +0.0: with one of these,
-   each lane below the 128th is combined if there are at most 128 terms, and then nothing else changes. */
-#define SG_ROW_TOTAL(name, operation, whole)                                                               \
-    static __attribute__((noinline, unused)) double name##_long(double *terms, int64_t count) {            \
-        double lanes[SG_TILE_COLUMNS];                                                                     \
-        int64_t width = 1;                                                                                 \
-        if (count == SG_TILE_COLUMNS)                                                                      \
-            return whole(terms);                                                                           \
-        while (width < count)                                                                              \
-            width *= 2;                                                                                    \
-        for (int64_t i = 0; i < count; ++i)                                                                \
-            lanes[i] = width < SG_TILE_COLUMNS ? operation(terms[i], 0.0) : terms[i];                      \
-        for (int64_t i = count; i < width; ++i)                                                            \
-            lanes[i] = 0.0;                                                                                \
-        for (int64_t half = width / 2; half > 0; half /= 2)                                                \
-            SG_HALVE(lanes, operation, half);                                                              \
-        return lanes[0];                                                                                   \
+/* Reduces the terms of some rows of a tile, SG_TILE_COLUMNS each, +0.0 where there are fewer: to totals of rows by
+   halving, in an order in which few vectors wait for their other half, and into those of columns from the top. Terms
+   that are reduced both ways are read once. */
+#define SG_REDUCING(type, name, one, eight)                                                                \
+    struct sg_rows_##name##_##type {                                                                       \
+        sg_eight row[SG_ROWS];                                                                             \
+    };                                                                                                     \
+                                                                                                           \
+    SG_INLINE struct sg_rows_##name##_##type sg_combined_##name##_##type(                                  \
+        struct sg_rows_##name##_##type a, struct sg_rows_##name##_##type b, int64_t rows) {                \
+        for (int64_t r = 0; r < rows; ++r)                                                                 \
+            a.row[r] = eight(a.row[r], b.row[r]);                                                          \
+        return a;                                                                                          \
     }                                                                                                      \
                                                                                                            \
-    SG_INLINE double name(double *terms, int64_t count) {                                                  \
-        if (count > 4)                                                                                     \
-            return name##_long(terms, count);                                                              \
-        const double first = operation(terms[0], 0.0);                                                     \
-        if (count == 1)                                                                                    \
-            return first;                                                                                  \
-        const double second = operation(terms[1], 0.0);                                                    \
-        if (count == 2)                                                                                    \
-            return operation(first, second);                                                               \
-        const double third = operation(terms[2], 0.0);                                                     \
-        const double fourth = count == 4 ? operation(terms[3], 0.0) : 0.0;                                 \
-        return operation(operation(first, third), operation(second, fourth));                              \
+    SG_INLINE struct sg_rows_##name##_##type sg_halved_128_##name##_##type(                                \
+        double *columns, const type *terms, int64_t rows, int64_t i) {                                     \
+        struct sg_rows_##name##_##type result;                                                             \
+        sg_eight low = {0}, high = {0};                                                                    \
+        if (columns)                                                                                       \
+            low = sg_eight_double(columns, i), high = sg_eight_double(columns, i + 16);                    \
+        for (int64_t r = 0; r < rows; ++r) {                                                               \
+            const sg_eight a = sg_eight_##type(terms + r * SG_TILE_COLUMNS, i);                            \
+            const sg_eight b = sg_eight_##type(terms + r * SG_TILE_COLUMNS, i + 16);                       \
+            if (columns)                                                                                   \
+                low = eight(low, a), high = eight(high, b);                                                \
+            result.row[r] = eight(a, b);                                                                   \
+        }                                                                                                  \
+        if (columns)                                                                                       \
+            ((sg_eight *)columns)[i] = low, ((sg_eight *)columns)[i + 16] = high;                          \
+        return result;                                                                                     \
+    }                                                                                                      \
+                                                                                                           \
+    SG_HALVED(type, name, 128, 64, 8)                                                                      \
+    SG_HALVED(type, name, 64, 32, 4)                                                                       \
+    SG_HALVED(type, name, 32, 16, 2)                                                                       \
+    SG_HALVED(type, name, 16, 8, 1)                                                                        \
+                                                                                                           \
+    SG_INLINE void sg_totals_##name##_##type(double *columns, const type *terms, double *totals,           \
+                                             int64_t rows) {                                               \
+        const struct sg_rows_##name##_##type lanes = sg_halved_8_##name##_##type(columns, terms, rows, 0); \
+        for (int64_t r = 0; r < rows; ++r) {                                                               \
+            const sg_eight l = lanes.row[r];                                                               \
+            totals[r] = one(one(one(l[0], l[4]), one(l[2], l[6])), one(one(l[1], l[5]), one(l[3], l[7]))); \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    static __attribute__((noinline, unused)) void sg_both_##name##_##type(                                 \
+        double *restrict columns, const type *restrict terms, double *restrict totals) {                   \
+        sg_totals_##name##_##type(columns, terms, totals, SG_ROWS);                                        \
+    }                                                                                                      \
+                                                                                                           \
+    static __attribute__((noinline, unused)) void sg_row_##name##_##type(const type *restrict terms,       \
+                                                                         double *restrict totals) {        \
+        sg_totals_##name##_##type((double *)0, terms, totals, 1);                                          \
+    }                                                                                                      \
+                                                                                                           \
+    static __attribute__((noinline, unused)) void sg_columns_##name##_##type(double *restrict columns,     \
+                                                                             const type *restrict terms) { \
+        for (int64_t i = 0; i < SG_TILE_COLUMNS; ++i) {                                                    \
+            double total = columns[i];                                                                     \
+            for (int64_t r = 0; r < SG_ROWS; ++r)                                                          \
+                total = one(total, (double)terms[r * SG_TILE_COLUMNS + i]);                                \
+            columns[i] = total;                                                                            \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    /* The same of rows that are narrow and lie behind one another, whole tiles of them or a part of one.  \
+       Lanes without a term are +0.0: with one of these each other is combined, and then nothing changes. */ \
+    static __attribute__((noinline, unused)) void sg_narrow_rows_##name##_##type(                          \
+        const type *restrict terms, int64_t rows, int64_t width, double *restrict totals, int64_t stride) { \
+        double lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
+        int64_t half = 1;                                                                                  \
+        if (width == 1) {                                                                                  \
+            for (int64_t r = 0; r < rows; ++r)                                                             \
+                totals[r * stride] = one((double)terms[r], 0.0);                                           \
+            return;                                                                                        \
+        }                                                                                                  \
+        while (2 * half < width)                                                                           \
+            half *= 2;                                                                                     \
+        for (int64_t first = 0; first < rows; first += SG_ABREAST) {                                       \
+            const int64_t there = rows - first < SG_ABREAST ? rows - first : SG_ABREAST;                   \
+            const type *const from = terms + first * width;                                                \
+            for (int64_t c = 0; c < half; ++c)                                                             \
+                for (int64_t r = 0; r < SG_ABREAST; ++r) {                                                 \
+                    const int64_t at = r < there ? r * width + c : 0;                                      \
+                    const double upper = c + half < width ? one((double)from[at + half], 0.0) : 0.0;       \
+                    lanes[c * SG_ABREAST + r] = one(one((double)from[at], 0.0), upper);                    \
+                }                                                                                          \
+            for (int64_t h = half / 2; h > 0; h /= 2)                                                      \
+                for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
+                    lanes[i] = one(lanes[i], lanes[i + h * SG_ABREAST]);                                   \
+            for (int64_t r = 0; r < there; ++r)                                                            \
+                totals[(first + r) * stride] = lanes[r];                                                   \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    static __attribute__((noinline, unused)) void sg_narrow_columns_##name##_##type(                       \
+        double *restrict columns, const type *restrict terms, int64_t rows, int64_t width) {               \
+        if (width == 1) {                                                                                  \
+            double total = columns[0];                                                                     \
+            for (int64_t r = 0; r < rows; ++r)                                                             \
+                total = one(total, (double)terms[r]);                                                      \
+            columns[0] = total;                                                                            \
+            return;                                                                                        \
+        }                                                                                                  \
+        for (int64_t r = 0; r < rows; ++r)                                                                 \
+            for (int64_t i = 0; i < width; ++i)                                                            \
+                columns[i] = one(columns[i], (double)terms[r * width + i]);                                \
     }
 
-SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_whole_row_sum)
-SG_ROW_TOTAL(sg_row_total_larger, sg_larger, sg_total_larger)
+#define SG_HALVED(type, name, twice, half, apart)                                                          \
+    SG_INLINE struct sg_rows_##name##_##type sg_halved_##half##_##name##_##type(                           \
+        double *columns, const type *terms, int64_t rows, int64_t i) {                                     \
+        return sg_combined_##name##_##type(                                                                \
+            sg_halved_##twice##_##name##_##type(columns, terms, rows, i),                                  \
+            sg_halved_##twice##_##name##_##type(columns, terms, rows, i + (apart)), rows);                 \
+    }
+
+/* Narrow rows that are halved abreast. */
+#define SG_ABREAST 16
+
+#define SG_EIGHT_SUM(a, b) ((a) + (b))
+SG_REDUCING(sg_real, sum, SG_SUM, SG_EIGHT_SUM)
+SG_REDUCING(sg_real, larger, sg_larger, sg_eight_larger)
+SG_REDUCING(double, sum, SG_SUM, SG_EIGHT_SUM)
+SG_REDUCING(double, larger, sg_larger, sg_eight_larger)
 
 SG_FUNCTION double sg_max64(double a, double b) {
     return (a > b || a != a) ? a : b;
@@ -418,7 +532,7 @@ static __attribute__((noinline)) void sg_run_0(
     sg_param const *restrict sg_param_at,
     sg_grad const *restrict sg_grad_at,
     sg_state *restrict sg_momentum_buffer_at,
-    double *restrict sg_row_terms_0,
+    sg_real *restrict sg_row_terms_0,
     double *restrict sg_row_terms_1,
     double *restrict sg_row_terms_2,
     double *restrict sg_row_terms_3,
@@ -445,7 +559,7 @@ static __attribute__((noinline)) void sg_run_0(
         const sg_real one_or_grad = grad == (sg_real)0.0 ? (sg_real)1.0 : grad;
 
         sg_state_store(sg_momentum_buffer_at, sg_i, momentum_buffer_new);
-        sg_row_terms_0[sg_i] = (double)(one_or_grad != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0);
+        sg_row_terms_0[sg_i] = (one_or_grad != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0);
         sg_row_terms_1[sg_i] = (double)param * (double)grad;
         sg_row_terms_2[sg_i] = (double)param * (double)param;
         sg_row_terms_3[sg_i] = (double)grad * (double)grad;
@@ -454,7 +568,11 @@ static __attribute__((noinline)) void sg_run_0(
 }
 
 __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
-    _Alignas(SG_LINE) double sg_row_terms[5 * SG_TILE_COLUMNS];
+    _Alignas(SG_LINE) sg_real sg_row_terms_0[SG_TERMS];
+    _Alignas(SG_LINE) double sg_row_terms_1[SG_TERMS];
+    _Alignas(SG_LINE) double sg_row_terms_2[SG_TERMS];
+    _Alignas(SG_LINE) double sg_row_terms_3[SG_TERMS];
+    _Alignas(SG_LINE) double sg_row_terms_4[SG_TERMS];
     for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
         const struct sg_tile *tile = &job->tiles[sg_t];
         void *const *buffers = job->pointers + (int64_t)tile->tensor * SG_BUFFERS;
@@ -464,50 +582,123 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
         const int64_t sg_rows = sg_geometry[1];
         const int64_t sg_width = sg_geometry[2];
         const int64_t sg_first = tile->matrix * sg_rows + tile->row;
-        /* Short rows that lie behind one another are taken together. */
-        const int64_t sg_together = sg_width <= SG_TILE_COLUMNS / 2 ? SG_TILE_COLUMNS / sg_width : 1;
         const int64_t sg_columns_there = tile->columns;
+        const int sg_wide = sg_width > SG_TILE_COLUMNS / 2;
+        (void)lines;
+        /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-        double *const sg_row_partials = job->row_partials +
-            (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 5;
-        for (int64_t sg_r = 0; sg_r < tile->rows; sg_r += sg_together) {
-            const int64_t sg_behind = sg_together < tile->rows - sg_r ? sg_together : tile->rows - sg_r;
-            for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
-                const int64_t sg_length =
-                    sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
-                const int64_t sg_count = sg_behind * sg_length;
-                const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                /* Processors don't foresee reads that come in bursts with so much arithmetic between. */
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
-                    __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
-                    __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
-                    __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
-                sg_run_0(
-                    (sg_param *)buffers[0] + sg_at,
-                    (sg_grad *)buffers[1] + sg_at,
-                    (sg_state *)buffers[2] + sg_at,
-                    sg_row_terms + 0 * SG_TILE_COLUMNS,
-                    sg_row_terms + 1 * SG_TILE_COLUMNS,
-                    sg_row_terms + 2 * SG_TILE_COLUMNS,
-                    sg_row_terms + 3 * SG_TILE_COLUMNS,
-                    sg_row_terms + 4 * SG_TILE_COLUMNS,
-                    job->values + sg_position * SG_VALUES,
-                    (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                for (int64_t sg_b = 0; sg_b < sg_behind; ++sg_b) {
-                    double *const sg_total = sg_row_partials + ((sg_r + sg_b) * sg_across + sg_c / SG_TILE_COLUMNS) * 5;
-                    sg_total[0] = sg_row_total_sum(
-                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    sg_total[1] = sg_row_total_sum(
-                        sg_row_terms + 1 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    sg_total[2] = sg_row_total_sum(
-                        sg_row_terms + 2 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    sg_total[3] = sg_row_total_sum(
-                        sg_row_terms + 3 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    sg_total[4] = sg_row_total_sum(
-                        sg_row_terms + 4 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
+        const int64_t sg_stride = sg_across > 1 ? sg_across * 5 : SG_ROW_TOTALS;
+        double *const sg_row_totals = sg_across > 1
+            ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 5
+            : lines->row_totals + (sg_geometry[3] + sg_first) * SG_ROW_TOTALS + 0;
+        if (sg_wide) {
+            for (int64_t sg_r = 0; sg_r < tile->rows; sg_r += 1) {
+                const int64_t sg_there = 1;
+                for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
+                    const int64_t sg_count =
+                        sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
+                    for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j) {
+                    const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
+                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
+                        __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
+                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
+                        __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
+                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
+                        __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
+                    sg_run_0(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+                        sg_row_terms_0 + sg_j * SG_TILE_COLUMNS,
+                        sg_row_terms_1 + sg_j * SG_TILE_COLUMNS,
+                        sg_row_terms_2 + sg_j * SG_TILE_COLUMNS,
+                        sg_row_terms_3 + sg_j * SG_TILE_COLUMNS,
+                        sg_row_terms_4 + sg_j * SG_TILE_COLUMNS,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+}
+                    if (sg_there < 1 || sg_count < SG_TILE_COLUMNS) {
+                        for (int64_t sg_j = 0; sg_j < 1; ++sg_j)
+                            for (int64_t sg_i = sg_j < sg_there ? sg_count : 0; sg_i < SG_TILE_COLUMNS; ++sg_i) {
+                                sg_row_terms_0[sg_j * SG_TILE_COLUMNS + sg_i] = (sg_real)0.0;
+                                sg_row_terms_1[sg_j * SG_TILE_COLUMNS + sg_i] = (double)0.0;
+                                sg_row_terms_2[sg_j * SG_TILE_COLUMNS + sg_i] = (double)0.0;
+                                sg_row_terms_3[sg_j * SG_TILE_COLUMNS + sg_i] = (double)0.0;
+                                sg_row_terms_4[sg_j * SG_TILE_COLUMNS + sg_i] = (double)0.0;
+                            }
+                    }
+                    double *const sg_into = sg_row_totals + sg_r * sg_stride + sg_c / SG_TILE_COLUMNS * 5;
+                    {
+                        double sg_totals[SG_ROWS] = {0.0};
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_row_sum_sg_real(sg_row_terms_0 + sg_j * SG_TILE_COLUMNS, sg_totals + sg_j);
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_into[sg_j * sg_stride + 0] = sg_totals[sg_j];
+                    }
+                    {
+                        double sg_totals[SG_ROWS] = {0.0};
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_row_sum_double(sg_row_terms_1 + sg_j * SG_TILE_COLUMNS, sg_totals + sg_j);
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_into[sg_j * sg_stride + 1] = sg_totals[sg_j];
+                    }
+                    {
+                        double sg_totals[SG_ROWS] = {0.0};
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_row_sum_double(sg_row_terms_2 + sg_j * SG_TILE_COLUMNS, sg_totals + sg_j);
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_into[sg_j * sg_stride + 2] = sg_totals[sg_j];
+                    }
+                    {
+                        double sg_totals[SG_ROWS] = {0.0};
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_row_sum_double(sg_row_terms_3 + sg_j * SG_TILE_COLUMNS, sg_totals + sg_j);
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_into[sg_j * sg_stride + 3] = sg_totals[sg_j];
+                    }
+                    {
+                        double sg_totals[SG_ROWS] = {0.0};
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_row_sum_double(sg_row_terms_4 + sg_j * SG_TILE_COLUMNS, sg_totals + sg_j);
+                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
+                            sg_into[sg_j * sg_stride + 4] = sg_totals[sg_j];
+                    }
                 }
+            }
+        } else {
+            /* Whole tiles, if any fit. */
+            int64_t sg_together = SG_TERMS / sg_width;
+            if (sg_together > SG_TILE_ROWS)
+                sg_together -= sg_together % SG_TILE_ROWS;
+            for (int64_t sg_r = 0, sg_behind; sg_r < tile->rows; sg_r += sg_behind) {
+                const int64_t sg_left = SG_TILE_ROWS - sg_r % SG_TILE_ROWS;
+                sg_behind = sg_together < SG_TILE_ROWS && sg_left < sg_together ? sg_left : sg_together;
+                if (sg_behind > tile->rows - sg_r)
+                    sg_behind = tile->rows - sg_r;
+                const int64_t sg_at = (sg_first + sg_r) * sg_width;
+                const int64_t sg_count = sg_behind * sg_width;
+                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
+                        __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
+                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
+                        __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
+                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
+                        __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
+                    sg_run_0(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+                        sg_row_terms_0,
+                        sg_row_terms_1,
+                        sg_row_terms_2,
+                        sg_row_terms_3,
+                        sg_row_terms_4,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                sg_narrow_rows_sum_sg_real(sg_row_terms_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
+                sg_narrow_rows_sum_double(sg_row_terms_1, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 1, sg_stride);
+                sg_narrow_rows_sum_double(sg_row_terms_2, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 2, sg_stride);
+                sg_narrow_rows_sum_double(sg_row_terms_3, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 3, sg_stride);
+                sg_narrow_rows_sum_double(sg_row_terms_4, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 4, sg_stride);
             }
         }
     }
@@ -549,25 +740,41 @@ static __attribute__((noinline)) void sg_run_2(
     }
 }
 
-__attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, int64_t first_chunk,
-                                                      int64_t last_chunk) {
-    _Alignas(SG_LINE) sg_real sg_radial_lines[SG_EXPANDED];
+__attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, int64_t first_chunk, int64_t last_chunk) {
+    _Alignas(SG_LINE) sg_real sg_radial_lines[SG_CHUNK + SG_SLACK];
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
         void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        const int64_t *sg_geometry = job->lines->geometry + (int64_t)job->positions[chunk->tensor] * SG_GEOMETRY;
-        for (int64_t sg_begin = 0; sg_begin < chunk->count; sg_begin += SG_EXPANDED) {
-        const int64_t sg_at = chunk->start + sg_begin;
-        const int64_t sg_count = chunk->count - sg_begin < SG_EXPANDED ? chunk->count - sg_begin : SG_EXPANDED;
-        sg_expand_rows(sg_radial_lines, job->lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 6, SG_ROW_VALUES,
-                       sg_geometry[2], sg_at, sg_count);
-sg_run_2(
-            (sg_param *)buffers[0] + sg_at,
-            (sg_grad *)buffers[1] + sg_at,
-            (sg_state *)buffers[2] + sg_at,
-            sg_radial_lines,
-            job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
-            (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
+        const struct sg_lines *lines = job->lines;
+        const int64_t *sg_geometry = lines->geometry + (int64_t)job->positions[chunk->tensor] * SG_GEOMETRY;
+        const int64_t sg_rows = sg_geometry[1];
+        const int64_t sg_width = sg_geometry[2];
+        const int sg_wide = sg_width >= SG_LANES;
+        (void)sg_rows;
+        for (int64_t sg_begin = 0, sg_many; sg_begin < chunk->count; sg_begin += sg_many) {
+            const int64_t sg_at = chunk->start + sg_begin;
+            const int64_t sg_in = sg_at / sg_width;
+            const int64_t sg_column = sg_at - sg_in * sg_width;
+            sg_many = sg_wide ? sg_width - sg_column : SG_CHUNK;
+            if (sg_many > chunk->count - sg_begin)
+                sg_many = chunk->count - sg_begin;
+            if (sg_wide) {
+                const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
+                sg_fill(sg_radial_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 6], sg_out);
+            } else {
+                sg_expand_rows(sg_radial_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 6,
+                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
+            }
+            for (int64_t sg_piece = 0, sg_count; sg_piece < sg_many; sg_piece += sg_count) {
+                sg_count = SG_PIECE < sg_many - sg_piece ? SG_PIECE : sg_many - sg_piece;
+                sg_run_2(
+                    (sg_param *)buffers[0] + sg_at + sg_piece,
+                    (sg_grad *)buffers[1] + sg_at + sg_piece,
+                    (sg_state *)buffers[2] + sg_at + sg_piece,
+                    sg_radial_lines + (sg_wide ? 0 : sg_piece),
+                    job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
+                    (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
+            }
         }
     }
 }
