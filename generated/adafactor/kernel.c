@@ -8,7 +8,7 @@
 #define SG_BUFFERS 2
 #define SG_SCALARS 2
 #define SG_WIDE 6
-#define SG_VALUES 2
+#define SG_VALUES 1
 #define SG_TOTALS 2
 #define SG_STATES 1
 
@@ -495,8 +495,8 @@ SG_REDUCING(sg_real, larger, sg_larger, sg_eight_larger)
 SG_REDUCING(double, sum, SG_SUM, SG_EIGHT_SUM)
 SG_REDUCING(double, larger, sg_larger, sg_eight_larger)
 
-SG_FUNCTION sg_real sg_max(sg_real a, sg_real b) {
-    return (a > b || a != a) ? a : b;
+SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
+    return (a < b || a != a) ? a : b;
 }
 
 SG_FUNCTION double sg_max64(double a, double b) {
@@ -516,7 +516,7 @@ static __attribute__((noinline)) void sg_run_0(
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
 
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
@@ -637,35 +637,28 @@ static __attribute__((noinline)) void sg_run_2(
     sg_grad const *restrict sg_grad_at,
     double *restrict sg_lanes_0,
     double *restrict sg_lanes_1,
-    const sg_real *restrict sg_row_var_new_lines,
-    const sg_real *restrict sg_value_lines,
-    const sg_real *restrict sg_col_var_new_lines,
+    const sg_real *restrict sg_row_scale_lines,
+    const sg_real *restrict sg_col_scale_lines,
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
-    const sg_real eps1_times_eps1 = sg_row[1];
-    const sg_real ndim_above_one = (sg_real)sg_values[0];
+    const sg_real one_over_eps1 = sg_row[1];
     (void)sg_row;
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
-        const sg_real row_var_new = sg_row_var_new_lines[sg_i];
-        const sg_real value = sg_value_lines[sg_i];
-        const sg_real col_var_new = sg_col_var_new_lines[sg_i];
+        const sg_real row_scale = sg_row_scale_lines[sg_i];
+        const sg_real col_scale = sg_col_scale_lines[sg_i];
 
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
         const sg_real param_times_param = param * param;
-        // factored = row_var/max(mean(row_var, matrices), eps1)*col_var      specs/adafactor.yaml:45
-        const sg_real factored = value * col_var_new;
-        // variance = where(ndim(param) > 1, factored, row_var)      specs/adafactor.yaml:46
-        const sg_real variance = ndim_above_one != (sg_real)0.0 ? factored : row_var_new;
-        // update = g/sqrt(max(variance, eps1*eps1))      specs/adafactor.yaml:47
-        const sg_real update = g / sg_sqrt(sg_max(variance, eps1_times_eps1));
+        // update = g*min(row_scale*col_scale, 1/eps1)      specs/adafactor.yaml:48
+        const sg_real update = g * sg_min(row_scale * col_scale, one_over_eps1);
         const sg_real update_times_update = update * update;
 
         sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)param_times_param);
@@ -674,9 +667,8 @@ static __attribute__((noinline)) void sg_run_2(
 }
 
 __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, int64_t first_chunk, int64_t last_chunk) {
-    _Alignas(SG_LINE) sg_real sg_row_var_new_lines[SG_CHUNK + SG_SLACK];
-    _Alignas(SG_LINE) sg_real sg_value_lines[SG_CHUNK + SG_SLACK];
-    _Alignas(SG_LINE) sg_real sg_col_var_new_lines[SG_KEPT];
+    _Alignas(SG_LINE) sg_real sg_row_scale_lines[SG_CHUNK + SG_SLACK];
+    _Alignas(SG_LINE) sg_real sg_col_scale_lines[SG_KEPT];
     int64_t sg_kept = -1; /* the first column of the matrix whose columns these are */
     _Alignas(SG_LINE) double sg_lanes[2 * SG_LANES];
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
@@ -705,28 +697,25 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
             int64_t sg_offset = sg_column;
             if (sg_wide) {
                 const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
-                sg_fill(sg_row_var_new_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 0], sg_out);
-                sg_fill(sg_value_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 1], sg_out);
+                sg_fill(sg_row_scale_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 1], sg_out);
                 const int64_t sg_there = sg_width > SG_KEPT ? sg_many : sg_width;
                 if (sg_width > SG_KEPT || sg_kept != sg_first_column) {
                     const int64_t sg_from = sg_first_column + (sg_width > SG_KEPT ? sg_column : 0);
-                    sg_round_columns(sg_col_var_new_lines, lines->column_values + sg_from * SG_COLUMN_VALUES + 0, SG_COLUMN_VALUES, sg_there);
+                    sg_round_columns(sg_col_scale_lines, lines->column_values + sg_from * SG_COLUMN_VALUES + 0, SG_COLUMN_VALUES, sg_there);
                     sg_kept = sg_width > SG_KEPT ? -1 : sg_first_column;
                 }
                 if (sg_width > SG_KEPT)
                     sg_offset = 0;
             } else {
-                sg_expand_rows(sg_row_var_new_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 0,
-                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
-                sg_expand_rows(sg_value_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1,
+                sg_expand_rows(sg_row_scale_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1,
                                SG_ROW_VALUES, sg_width, sg_at, sg_many);
                 if (sg_at + sg_many > (sg_matrix + 1) * sg_rows * sg_width) {
-                    sg_expand_columns(sg_col_var_new_lines, lines->column_values + sg_geometry[4] * SG_COLUMN_VALUES + 0,
+                    sg_expand_columns(sg_col_scale_lines, lines->column_values + sg_geometry[4] * SG_COLUMN_VALUES + 0,
                                       SG_COLUMN_VALUES, sg_rows, sg_width, sg_at, sg_many);
                     sg_kept = -1, sg_offset = 0;
                 } else if (sg_kept != sg_first_column) {
                     const int64_t sg_most = sg_rows * sg_width < SG_CHUNK + sg_width ? sg_rows * sg_width : SG_CHUNK + sg_width;
-                    sg_repeat_columns(sg_col_var_new_lines, lines->column_values + sg_first_column * SG_COLUMN_VALUES + 0,
+                    sg_repeat_columns(sg_col_scale_lines, lines->column_values + sg_first_column * SG_COLUMN_VALUES + 0,
                                       SG_COLUMN_VALUES, sg_width, sg_most);
                     sg_kept = sg_first_column;
                 }
@@ -740,9 +729,8 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
                     (sg_grad *)buffers[1] + sg_at + sg_piece,
                     sg_lanes + 0 * SG_LANES + sg_lane,
                     sg_lanes + 1 * SG_LANES + sg_lane,
-                    sg_row_var_new_lines + (sg_wide ? 0 : sg_piece),
-                    sg_value_lines + (sg_wide ? 0 : sg_piece),
-                    sg_col_var_new_lines + sg_offset + sg_piece,
+                    sg_row_scale_lines + (sg_wide ? 0 : sg_piece),
+                    sg_col_scale_lines + sg_offset + sg_piece,
                     job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
                     (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
             }
@@ -758,39 +746,32 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 static __attribute__((noinline)) void sg_run_3(
     sg_param *restrict sg_param_at,
     sg_grad const *restrict sg_grad_at,
-    const sg_real *restrict sg_row_var_new_lines,
-    const sg_real *restrict sg_value_lines,
-    const sg_real *restrict sg_col_var_new_lines,
+    const sg_real *restrict sg_row_scale_lines,
+    const sg_real *restrict sg_col_scale_lines,
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
     const sg_real one_minus_lr_times_weight_decay = sg_row[0];
-    const sg_real eps1_times_eps1 = sg_row[1];
-    const sg_real ndim_above_one = (sg_real)sg_values[0];
-    const sg_real step_over_clipped = (sg_real)sg_values[1];
+    const sg_real one_over_eps1 = sg_row[1];
+    const sg_real step_over_clipped = (sg_real)sg_values[0];
     (void)sg_row;
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
-        const sg_real row_var_new = sg_row_var_new_lines[sg_i];
-        const sg_real value = sg_value_lines[sg_i];
-        const sg_real col_var_new = sg_col_var_new_lines[sg_i];
+        const sg_real row_scale = sg_row_scale_lines[sg_i];
+        const sg_real col_scale = sg_col_scale_lines[sg_i];
 
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
-        // param = (1 - lr*weight_decay)*param      specs/adafactor.yaml:42
+        // param = (1 - lr*weight_decay)*param      specs/adafactor.yaml:43
         const sg_real param_new = sg_round_param(one_minus_lr_times_weight_decay * param);
-        // factored = row_var/max(mean(row_var, matrices), eps1)*col_var      specs/adafactor.yaml:45
-        const sg_real factored = value * col_var_new;
-        // variance = where(ndim(param) > 1, factored, row_var)      specs/adafactor.yaml:46
-        const sg_real variance = ndim_above_one != (sg_real)0.0 ? factored : row_var_new;
-        // update = g/sqrt(max(variance, eps1*eps1))      specs/adafactor.yaml:47
-        const sg_real update = g / sg_sqrt(sg_max(variance, eps1_times_eps1));
-        // param = param - step/clipped*update      specs/adafactor.yaml:49
+        // update = g*min(row_scale*col_scale, 1/eps1)      specs/adafactor.yaml:48
+        const sg_real update = g * sg_min(row_scale * col_scale, one_over_eps1);
+        // param = param - step/clipped*update      specs/adafactor.yaml:50
         const sg_real param_new_2 = sg_round_param(param_new - step_over_clipped * update);
 
         sg_param_store(sg_param_at, sg_i, param_new_2);
@@ -798,9 +779,8 @@ static __attribute__((noinline)) void sg_run_3(
 }
 
 __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, int64_t first_chunk, int64_t last_chunk) {
-    _Alignas(SG_LINE) sg_real sg_row_var_new_lines[SG_CHUNK + SG_SLACK];
-    _Alignas(SG_LINE) sg_real sg_value_lines[SG_CHUNK + SG_SLACK];
-    _Alignas(SG_LINE) sg_real sg_col_var_new_lines[SG_KEPT];
+    _Alignas(SG_LINE) sg_real sg_row_scale_lines[SG_CHUNK + SG_SLACK];
+    _Alignas(SG_LINE) sg_real sg_col_scale_lines[SG_KEPT];
     int64_t sg_kept = -1; /* the first column of the matrix whose columns these are */
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
@@ -825,28 +805,25 @@ __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, 
             int64_t sg_offset = sg_column;
             if (sg_wide) {
                 const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
-                sg_fill(sg_row_var_new_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 0], sg_out);
-                sg_fill(sg_value_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 1], sg_out);
+                sg_fill(sg_row_scale_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 1], sg_out);
                 const int64_t sg_there = sg_width > SG_KEPT ? sg_many : sg_width;
                 if (sg_width > SG_KEPT || sg_kept != sg_first_column) {
                     const int64_t sg_from = sg_first_column + (sg_width > SG_KEPT ? sg_column : 0);
-                    sg_round_columns(sg_col_var_new_lines, lines->column_values + sg_from * SG_COLUMN_VALUES + 0, SG_COLUMN_VALUES, sg_there);
+                    sg_round_columns(sg_col_scale_lines, lines->column_values + sg_from * SG_COLUMN_VALUES + 0, SG_COLUMN_VALUES, sg_there);
                     sg_kept = sg_width > SG_KEPT ? -1 : sg_first_column;
                 }
                 if (sg_width > SG_KEPT)
                     sg_offset = 0;
             } else {
-                sg_expand_rows(sg_row_var_new_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 0,
-                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
-                sg_expand_rows(sg_value_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1,
+                sg_expand_rows(sg_row_scale_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1,
                                SG_ROW_VALUES, sg_width, sg_at, sg_many);
                 if (sg_at + sg_many > (sg_matrix + 1) * sg_rows * sg_width) {
-                    sg_expand_columns(sg_col_var_new_lines, lines->column_values + sg_geometry[4] * SG_COLUMN_VALUES + 0,
+                    sg_expand_columns(sg_col_scale_lines, lines->column_values + sg_geometry[4] * SG_COLUMN_VALUES + 0,
                                       SG_COLUMN_VALUES, sg_rows, sg_width, sg_at, sg_many);
                     sg_kept = -1, sg_offset = 0;
                 } else if (sg_kept != sg_first_column) {
                     const int64_t sg_most = sg_rows * sg_width < SG_CHUNK + sg_width ? sg_rows * sg_width : SG_CHUNK + sg_width;
-                    sg_repeat_columns(sg_col_var_new_lines, lines->column_values + sg_first_column * SG_COLUMN_VALUES + 0,
+                    sg_repeat_columns(sg_col_scale_lines, lines->column_values + sg_first_column * SG_COLUMN_VALUES + 0,
                                       SG_COLUMN_VALUES, sg_width, sg_most);
                     sg_kept = sg_first_column;
                 }
@@ -856,35 +833,12 @@ __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, 
                 sg_run_3(
                     (sg_param *)buffers[0] + sg_at + sg_piece,
                     (sg_grad *)buffers[1] + sg_at + sg_piece,
-                    sg_row_var_new_lines + (sg_wide ? 0 : sg_piece),
-                    sg_value_lines + (sg_wide ? 0 : sg_piece),
-                    sg_col_var_new_lines + sg_offset + sg_piece,
+                    sg_row_scale_lines + (sg_wide ? 0 : sg_piece),
+                    sg_col_scale_lines + sg_offset + sg_piece,
                     job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
                     (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
             }
         }
-    }
-}
-
-/* Stage 0: scalar work for each tensor of the launch. */
-__attribute__((visibility("default"))) void sg_stage_0(const struct sg_stage *stage, int64_t n_tensors) {
-    for (int64_t sg_i = 0; sg_i < n_tensors; ++sg_i) {
-        const int64_t sg_position = stage->positions[sg_i];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[sg_i] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        double *const sg_values = stage->values + sg_position * SG_VALUES;
-        double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
-        double *const sg_shared_new = stage->shared_new;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
-        const int64_t *const sg_geometry = stage->lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_geometry;
-        const double ndim_above_one = (double)sg_geometry[6] > 1.0 ? 1.0 : 0.0;
-        sg_values[0] = ndim_above_one;
     }
 }
 
@@ -909,13 +863,13 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
         const double min_lr_one_over_sqrt_t = sg_wide[1];
         const double d = sg_wide[5];
         const double mean_param_times_param = sg_totals[0] / sg_size;
-        // step = max(eps2, sqrt(mean(param*param)))*min(lr, 1/sqrt(t))      specs/adafactor.yaml:41
+        // step = max(eps2, sqrt(mean(param*param)))*min(lr, 1/sqrt(t))      specs/adafactor.yaml:42
         const double step = sg_max64(eps2, sg_sqrt64(mean_param_times_param)) * min_lr_one_over_sqrt_t;
         const double mean_update_times_update = sg_totals[1] / sg_size;
-        // clipped = max(1, sqrt(mean(update*update))/d)      specs/adafactor.yaml:48
+        // clipped = max(1, sqrt(mean(update*update))/d)      specs/adafactor.yaml:49
         const double clipped = sg_max64(1.0, sg_sqrt64(mean_update_times_update) / d);
         const double step_over_clipped = step / clipped;
-        sg_values[1] = step_over_clipped;
+        sg_values[0] = step_over_clipped;
     }
 }
 
@@ -952,7 +906,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
             const double weight = sg_wide[3];
             const double row_var = sg_row_states[0];
         const double mean_g_times_g_rows = sg_row_totals[0] / (double)sg_geometry[2];
-        // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:43
+        // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:44
         const double row_var_new = one_minus_weight * row_var + weight * mean_g_times_g_rows;
             sg_row_values[0] = row_var_new;
             sg_row_states[0] = row_var_new;
@@ -993,9 +947,11 @@ __attribute__((visibility("default"))) void sg_columns_stage_1(const struct sg_l
             const double weight = sg_wide[3];
             const double col_var = sg_column_states[0];
         const double mean_g_times_g_columns = sg_column_totals[0] / (double)sg_geometry[1];
-        // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:44
+        // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:45
         const double col_var_new = one_minus_weight * col_var + weight * mean_g_times_g_columns;
-            sg_column_values[0] = col_var_new;
+        // col_scale = where(ndim(param) > 1, 1/sqrt(col_var), 1)      specs/adafactor.yaml:47
+        const double col_scale = (double)sg_geometry[6] > 1.0 ? 1.0 / sg_sqrt64(col_var_new) : 1.0;
+            sg_column_values[0] = col_scale;
             sg_column_states[0] = col_var_new;
         }
     }
@@ -1064,8 +1020,9 @@ __attribute__((visibility("default"))) void sg_rows_stage_2(const struct sg_line
             const double eps1 = sg_wide[4];
             const double sum_row_var_new_matrices = sg_matrix_values[0];
             const double row_var_new = sg_row_values[0];
-        const double value = row_var_new / sg_max64(sum_row_var_new_matrices / (double)sg_geometry[1], eps1);
-            sg_row_values[1] = value;
+        // row_scale = 1/sqrt(where(ndim(param) > 1, row_var/max(mean(row_var, matrices), eps1), row_var))      specs/adafactor.yaml:46
+        const double row_scale = 1.0 / sg_sqrt64((double)sg_geometry[6] > 1.0 ? row_var_new / sg_max64(sum_row_var_new_matrices / (double)sg_geometry[1], eps1) : row_var_new);
+            sg_row_values[1] = row_scale;
         }
     }
 }
