@@ -54,8 +54,9 @@ class PassContext:
     ``suffix`` ends the names of its functions: empty for the only pass of an elementwise rule, ``_0``
     and so on for those of others. ``values`` are read from what stages have computed. ``first`` is the
     buffer whose place in a cache line decides how rows are cut. Of rules that know lines: ``walk``, by chunks
-    ("flat") or by "tiles", and the values of lines that it reads and forms. ``row_first``: where the totals of
-    its reductions of rows begin in the table of these.
+    ("flat") or by "tiles", and the values of lines that it reads and forms. ``by_tiles``: targets that keep
+    values of columns near do better to walk by tiles, and may. ``row_first``: where the totals of its
+    reductions of rows begin in the table of these.
     """
 
     number: int
@@ -74,6 +75,7 @@ class PassContext:
     matrix_values: tuple[ScalarContext, ...]
     row_reductions: tuple[ReductionContext, ...]
     column_reductions: tuple[ReductionContext, ...]
+    by_tiles: bool
     row_first: int
 
 
@@ -199,9 +201,9 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
         rank: tuple(r for r in sweep.reductions if r.along is rank)
         for rank in (Rank.SCALAR, Rank.ROWS, Rank.COLUMNS)
     }
-    row_reductions, column_reductions = sharing_terms(
-        reduction_contexts(along[Rank.ROWS], names), reduction_contexts(along[Rank.COLUMNS], names)
-    )
+    row_reductions = reduction_contexts(along[Rank.ROWS], names)
+    column_reductions = sharing_terms(reduction_contexts(along[Rank.COLUMNS], names), row_reductions)
+    column_values = _read(schedule.line_values.get(Rank.COLUMNS, ()), names, read)
     return PassContext(
         number=number,
         suffix=f"_{number}" if schedule.is_staged else "",
@@ -215,10 +217,11 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
         reductions=reduction_contexts(along[Rank.SCALAR], names),
         walk=sweep.walk,
         row_values=_read(schedule.line_values.get(Rank.ROWS, ()), names, read),
-        column_values=_read(schedule.line_values.get(Rank.COLUMNS, ()), names, read),
+        column_values=column_values,
         matrix_values=_read(schedule.line_values.get(Rank.MATRICES, ()), names, read),
         row_reductions=row_reductions,
         column_reductions=column_reductions,
+        by_tiles=sweep.walk == "tiles" or (bool(column_values) and not along[Rank.SCALAR]),
         row_first=schedule.totals(Rank.ROWS).index(along[Rank.ROWS][0]) if along[Rank.ROWS] else 0,
     )
 

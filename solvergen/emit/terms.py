@@ -10,15 +10,6 @@ from solvergen.ir.reductions import EXTENTS, REDUCTIONS
 from solvergen.ir.schedule import Reduction
 from solvergen.ir.types import Rank
 
-_STORED = {
-    "sum": "{0}",
-    "mean": "{0}",
-    "norm1": "sg_abs({0})",
-    "max_abs": "sg_abs({0})",
-    "count_nonzero": "({0} != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0)",
-}
-"""Terms that the compute type holds; products of two elements need double."""
-
 _TERMS = {
     "sum": "(double){0}",
     "mean": "(double){0}",
@@ -51,11 +42,8 @@ class ReductionContext:
 
     ``term`` is what an element contributes, in double; ``larger``: the larger of two terms is kept, else
     they are added. ``kind`` and ``operands`` say the same for targets that form terms in functions of
-    their own: the reduction's name in the language, and the elements that it is of. ``type`` and ``stored``:
-    the narrowest type that holds a term, and the term in it.
-
-    Of reductions of columns, ``terms_of`` is the place of the reduction of rows that has the same terms, if
-    there is one; of reductions of rows, ``together`` that of the first of columns that also combines them alike.
+    their own: the reduction's name in the language, and the elements that it is of. ``terms_of``: the place
+    of the reduction of rows that has the same terms, of reductions of columns for which there is one.
     """
 
     column: int
@@ -65,10 +53,7 @@ class ReductionContext:
     larger: bool
     kind: str
     operands: tuple[str, ...]
-    type: str
-    stored: str
     terms_of: int | None = None
-    together: int | None = None
 
 
 def reduction_contexts(
@@ -84,27 +69,17 @@ def reduction_contexts(
             larger=REDUCTIONS[reduction.kind].largest,
             kind=reduction.kind,
             operands=tuple(names[arg.name] for arg in reduction.args),
-            type="sg_real" if reduction.kind in _STORED else "double",
-            stored=_STORED.get(reduction.kind, _TERMS[reduction.kind]).format(
-                *(names[arg.name] for arg in reduction.args)
-            ),
         )
         for column, reduction in enumerate(reductions)
     )
 
 
 def sharing_terms(
-    rows: Sequence[ReductionContext], columns: Sequence[ReductionContext]
-) -> tuple[tuple[ReductionContext, ...], tuple[ReductionContext, ...]]:
-    """Reductions of rows and of columns of one pass, which say with which others they share terms."""
+    columns: Sequence[ReductionContext], rows: Sequence[ReductionContext]
+) -> tuple[ReductionContext, ...]:
+    """Reductions of columns that say which reductions of rows, of the same pass, have their terms."""
     formed = {(row.term, row.guard): row.column for row in rows}
-    columns = [replace(column, terms_of=formed.get((column.term, column.guard))) for column in columns]
-    together: dict[tuple[int, bool], int] = {}
-    for column in columns:
-        if column.terms_of is not None:
-            together.setdefault((column.terms_of, column.larger), column.column)
-    rows = [replace(row, together=together.get((row.column, row.larger))) for row in rows]
-    return tuple(rows), tuple(columns)
+    return tuple(replace(column, terms_of=formed.get((column.term, column.guard))) for column in columns)
 
 
 def finished(reduction: Reduction, column: int) -> str:

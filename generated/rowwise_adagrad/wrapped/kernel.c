@@ -265,12 +265,8 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 /* Tiles that lie side by side, at most: rows are read through all of them. */
 #define SG_TILES 16
 __attribute__((visibility("default"))) const int64_t sg_tiles = SG_TILES; /* for whoever cuts the tiles */
-/* Rows whose terms are added to columns at a time, so that these are loaded and stored once for all of them. */
-#define SG_ROWS 4
-/* Terms that are formed before they are reduced. */
-#define SG_TERMS (SG_ROWS * SG_TILE_COLUMNS)
-/* Elements ahead that are asked for. */
-#define SG_AHEAD 512
+/* Elements of narrow rows that are taken together: their terms are kept until they are reduced. */
+#define SG_TERMS 1024
 /* Elements of a chunk that are worked on at a time. */
 #define SG_CHUNK 4096
 /* Elements of a long row that are, where no lanes decide; so many times a row's value is written out. */
@@ -356,108 +352,63 @@ static __attribute__((noinline, unused)) void sg_expand_columns(
 /* Eight lanes at a time, which are combined as they would be one by one. */
 typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
 typedef int64_t sg_eight_bits __attribute__((vector_size(64), aligned(8), may_alias));
-typedef float sg_eight_floats __attribute__((vector_size(32), aligned(4), may_alias));
 
-#define sg_eight_double(x, i) (((const sg_eight *)(x))[i])
-#if SG_PARAM == 1
-#define sg_eight_sg_real sg_eight_double
-#else
-#define sg_eight_sg_real(x, i) __builtin_convertvector(((const sg_eight_floats *)(x))[i], sg_eight)
-#endif
+#define sg_eight_sum(a, b) ((a) + (b))
 
 SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
     const sg_eight_bits first = (a > b) | (a != a);
     return (sg_eight)(((sg_eight_bits)a & first) | ((sg_eight_bits)b & ~first));
 }
 
-/* Reduces the terms of some rows of a tile, SG_TILE_COLUMNS each, +0.0 where there are fewer: to totals of rows by
-   halving, in an order in which few vectors wait for their other half, and into those of columns from the top. Terms
-   that are reduced both ways are read once. */
-#define SG_REDUCING(type, name, one, eight)                                                                \
-    struct sg_rows_##name##_##type {                                                                       \
-        sg_eight row[SG_ROWS];                                                                             \
-    };                                                                                                     \
-                                                                                                           \
-    SG_INLINE struct sg_rows_##name##_##type sg_combined_##name##_##type(                                  \
-        struct sg_rows_##name##_##type a, struct sg_rows_##name##_##type b, int64_t rows) {                \
-        for (int64_t r = 0; r < rows; ++r)                                                                 \
-            a.row[r] = eight(a.row[r], b.row[r]);                                                          \
-        return a;                                                                                          \
+/* Narrow rows that are halved abreast. */
+#define SG_ABREAST 16
+
+/* Reduces terms of rows of a tile. */
+#define SG_REDUCING(name, one, eight)                                                                      \
+    /* The total of a row of which each lane has met the one 128 further on. */                            \
+    static __attribute__((noinline, unused)) double sg_row_##name(const double *halves) {                  \
+        const sg_eight *x = (const sg_eight *)halves;                                                      \
+        sg_eight lanes[8];                                                                                 \
+        for (int64_t i = 0; i < 8; ++i)                                                                    \
+            lanes[i] = eight(x[i], x[i + 8]);                                                              \
+        for (int64_t half = 4; half > 0; half /= 2)                                                        \
+            for (int64_t i = 0; i < half; ++i)                                                             \
+                lanes[i] = eight(lanes[i], lanes[i + half]);                                               \
+        const sg_eight l = lanes[0];                                                                       \
+        return one(one(one(l[0], l[4]), one(l[2], l[6])), one(one(l[1], l[5]), one(l[3], l[7])));          \
     }                                                                                                      \
                                                                                                            \
-    SG_INLINE struct sg_rows_##name##_##type sg_halved_128_##name##_##type(                                \
-        double *columns, const type *terms, int64_t rows, int64_t i) {                                     \
-        struct sg_rows_##name##_##type result;                                                             \
-        sg_eight low = {0}, high = {0};                                                                    \
-        if (columns)                                                                                       \
-            low = sg_eight_double(columns, i), high = sg_eight_double(columns, i + 16);                    \
-        for (int64_t r = 0; r < rows; ++r) {                                                               \
-            const sg_eight a = sg_eight_##type(terms + r * SG_TILE_COLUMNS, i);                            \
-            const sg_eight b = sg_eight_##type(terms + r * SG_TILE_COLUMNS, i + 16);                       \
-            if (columns)                                                                                   \
-                low = eight(low, a), high = eight(high, b);                                                \
-            result.row[r] = eight(a, b);                                                                   \
+    /* That of a row of fewer than 256 terms but more than half as many. Lanes without one are +0.0. */    \
+    static __attribute__((noinline, unused)) double sg_part_##name(const double *terms, int64_t count) {   \
+        double halves[SG_TILE_COLUMNS / 2];                                                                \
+        for (int64_t i = 0; i < SG_TILE_COLUMNS / 2; ++i) {                                                \
+            const double low = i < count ? terms[i] : 0.0;                                                 \
+            const double high = i + SG_TILE_COLUMNS / 2 < count ? terms[i + SG_TILE_COLUMNS / 2] : 0.0;    \
+            halves[i] = one(low, high);                                                                    \
         }                                                                                                  \
-        if (columns)                                                                                       \
-            ((sg_eight *)columns)[i] = low, ((sg_eight *)columns)[i + 16] = high;                          \
-        return result;                                                                                     \
+        return sg_row_##name(halves);                                                                      \
     }                                                                                                      \
                                                                                                            \
-    SG_HALVED(type, name, 128, 64, 8)                                                                      \
-    SG_HALVED(type, name, 64, 32, 4)                                                                       \
-    SG_HALVED(type, name, 32, 16, 2)                                                                       \
-    SG_HALVED(type, name, 16, 8, 1)                                                                        \
-                                                                                                           \
-    SG_INLINE void sg_totals_##name##_##type(double *columns, const type *terms, double *totals,           \
-                                             int64_t rows) {                                               \
-        const struct sg_rows_##name##_##type lanes = sg_halved_8_##name##_##type(columns, terms, rows, 0); \
-        for (int64_t r = 0; r < rows; ++r) {                                                               \
-            const sg_eight l = lanes.row[r];                                                               \
-            totals[r] = one(one(one(l[0], l[4]), one(l[2], l[6])), one(one(l[1], l[5]), one(l[3], l[7]))); \
-        }                                                                                                  \
-    }                                                                                                      \
-                                                                                                           \
-    static __attribute__((noinline, unused)) void sg_both_##name##_##type(                                 \
-        double *restrict columns, const type *restrict terms, double *restrict totals) {                   \
-        sg_totals_##name##_##type(columns, terms, totals, SG_ROWS);                                        \
-    }                                                                                                      \
-                                                                                                           \
-    static __attribute__((noinline, unused)) void sg_row_##name##_##type(const type *restrict terms,       \
-                                                                         double *restrict totals) {        \
-        sg_totals_##name##_##type((double *)0, terms, totals, 1);                                          \
-    }                                                                                                      \
-                                                                                                           \
-    static __attribute__((noinline, unused)) void sg_columns_##name##_##type(double *restrict columns,     \
-                                                                             const type *restrict terms) { \
-        for (int64_t i = 0; i < SG_TILE_COLUMNS; ++i) {                                                    \
-            double total = columns[i];                                                                     \
-            for (int64_t r = 0; r < SG_ROWS; ++r)                                                          \
-                total = one(total, (double)terms[r * SG_TILE_COLUMNS + i]);                                \
-            columns[i] = total;                                                                            \
-        }                                                                                                  \
-    }                                                                                                      \
-                                                                                                           \
-    /* The same of rows that are narrow and lie behind one another, whole tiles of them or a part of one.  \
-       Lanes without a term are +0.0: with one of these each other is combined, and then nothing changes. */ \
-    static __attribute__((noinline, unused)) void sg_narrow_rows_##name##_##type(                          \
-        const type *restrict terms, int64_t rows, int64_t width, double *restrict totals, int64_t stride) { \
+    /* Those of rows that are narrow and lie behind one another: +0.0 is combined with each lane. */       \
+    static __attribute__((noinline, unused)) void sg_rows_##name(                                          \
+        const double *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
         double lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
         int64_t half = 1;                                                                                  \
         if (width == 1) {                                                                                  \
             for (int64_t r = 0; r < rows; ++r)                                                             \
-                totals[r * stride] = one((double)terms[r], 0.0);                                           \
+                totals[r * stride] = one(terms[r], 0.0);                                                   \
             return;                                                                                        \
         }                                                                                                  \
         while (2 * half < width)                                                                           \
             half *= 2;                                                                                     \
         for (int64_t first = 0; first < rows; first += SG_ABREAST) {                                       \
             const int64_t there = rows - first < SG_ABREAST ? rows - first : SG_ABREAST;                   \
-            const type *const from = terms + first * width;                                                \
+            const double *const from = terms + first * width;                                              \
             for (int64_t c = 0; c < half; ++c)                                                             \
                 for (int64_t r = 0; r < SG_ABREAST; ++r) {                                                 \
                     const int64_t at = r < there ? r * width + c : 0;                                      \
-                    const double upper = c + half < width ? one((double)from[at + half], 0.0) : 0.0;       \
-                    lanes[c * SG_ABREAST + r] = one(one((double)from[at], 0.0), upper);                    \
+                    const double upper = c + half < width ? one(from[at + half], 0.0) : 0.0;               \
+                    lanes[c * SG_ABREAST + r] = one(one(from[at], 0.0), upper);                            \
                 }                                                                                          \
             for (int64_t h = half / 2; h > 0; h /= 2)                                                      \
                 for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
@@ -467,36 +418,23 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
         }                                                                                                  \
     }                                                                                                      \
                                                                                                            \
-    static __attribute__((noinline, unused)) void sg_narrow_columns_##name##_##type(                       \
-        double *restrict columns, const type *restrict terms, int64_t rows, int64_t width) {               \
+    /* Adds terms of rows to totals of columns, from the top. */                                           \
+    static __attribute__((noinline, unused)) void sg_columns_##name(                                       \
+        double *restrict columns, const double *restrict terms, int64_t rows, int64_t width) {             \
         if (width == 1) {                                                                                  \
             double total = columns[0];                                                                     \
             for (int64_t r = 0; r < rows; ++r)                                                             \
-                total = one(total, (double)terms[r]);                                                      \
+                total = one(total, terms[r]);                                                              \
             columns[0] = total;                                                                            \
             return;                                                                                        \
         }                                                                                                  \
         for (int64_t r = 0; r < rows; ++r)                                                                 \
             for (int64_t i = 0; i < width; ++i)                                                            \
-                columns[i] = one(columns[i], (double)terms[r * width + i]);                                \
+                columns[i] = one(columns[i], terms[r * width + i]);                                        \
     }
 
-#define SG_HALVED(type, name, twice, half, apart)                                                          \
-    SG_INLINE struct sg_rows_##name##_##type sg_halved_##half##_##name##_##type(                           \
-        double *columns, const type *terms, int64_t rows, int64_t i) {                                     \
-        return sg_combined_##name##_##type(                                                                \
-            sg_halved_##twice##_##name##_##type(columns, terms, rows, i),                                  \
-            sg_halved_##twice##_##name##_##type(columns, terms, rows, i + (apart)), rows);                 \
-    }
-
-/* Narrow rows that are halved abreast. */
-#define SG_ABREAST 16
-
-#define SG_EIGHT_SUM(a, b) ((a) + (b))
-SG_REDUCING(sg_real, sum, SG_SUM, SG_EIGHT_SUM)
-SG_REDUCING(sg_real, larger, sg_larger, sg_eight_larger)
-SG_REDUCING(double, sum, SG_SUM, SG_EIGHT_SUM)
-SG_REDUCING(double, larger, sg_larger, sg_eight_larger)
+SG_REDUCING(sum, SG_SUM, sg_eight_sum)
+SG_REDUCING(larger, sg_larger, sg_eight_larger)
 
 SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
     return (a < b || a != a) ? a : b;
@@ -724,49 +662,45 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 }
 
 /* Pass 2: wrap_norm_new must be complete first. */
-/* One row of a tile: at most SG_TILE_COLUMNS elements. A function of its own, because compilers trust `restrict` on parameters only. */
-static __attribute__((noinline)) void sg_run_2(
-    sg_param const *restrict sg_param_at,
-    sg_grad const *restrict sg_grad_at,
+/* One element: what it stores, and its terms. */
+SG_INLINE void sg_element_2(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_accumulate
-    sg_state const *restrict sg_wrap_sum_at,
+sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
-    sg_state const *restrict sg_wrap_average_at,
+sg_state const *restrict sg_wrap_average_at,
 #endif
-    sg_real *restrict sg_row_terms_0,
-    const double *restrict sg_values,
-    const sg_real *restrict sg_row, int64_t sg_count) {
 #if SG_OPTION_wrap_accumulate
-    const sg_real scalar = sg_row[0];
+    const sg_real scalar,
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale,
 #endif
-    const sg_real minus_wrap_limit = sg_row[2];
-    const sg_real wrap_limit = sg_row[3];
+    const sg_real minus_wrap_limit,
+    const sg_real wrap_limit,
 #if SG_OPTION_wrap_accumulate
-    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+    const sg_real wrap_normalize_over_wrap_count_or_one,
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real wrap_normalize_or_one = sg_row[5];
+    const sg_real wrap_normalize_or_one,
 #endif
-    const sg_real wrap_l2_differs_from_zero = sg_row[6];
-    const sg_real wrap_l2 = sg_row[7];
-    const sg_real wrap_l1_differs_from_zero = sg_row[8];
-    const sg_real wrap_l1 = sg_row[9];
-    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
-    const sg_real weight_decay_differs_from_zero = sg_row[11];
-    const sg_real weight_decay = sg_row[12];
+    const sg_real wrap_l2_differs_from_zero,
+    const sg_real wrap_l2,
+    const sg_real wrap_l1_differs_from_zero,
+    const sg_real wrap_l1,
+    const sg_real one_minus_lr_times_wrap_weight_decay,
+    const sg_real weight_decay_differs_from_zero,
+    const sg_real weight_decay,
 #if SG_OPTION_wrap_clip_tensor
-    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+    const sg_real wrap_tensor_factor,
 #endif
 #if SG_OPTION_wrap_clip_global
-    const sg_real wrap_factor = (sg_real)sg_values[1];
+    const sg_real wrap_factor,
 #endif
-    (void)sg_row;
-    (void)sg_values;
-    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
+    double *restrict sg_row_0,
+    int64_t sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
 #if SG_OPTION_wrap_accumulate
@@ -833,12 +767,222 @@ static __attribute__((noinline)) void sg_run_2(
         const sg_real g_next = weight_decay_differs_from_zero != (sg_real)0.0 ? g + weight_decay * param_new : g;
         const sg_real g_next_times_g_next = g_next * g_next;
 
-        sg_row_terms_0[sg_i] = g_next_times_g_next;
+        *sg_row_0 = (double)g_next_times_g_next;
+}
+
+/* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_run_2(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at,
+#endif
+    double *restrict sg_row_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
+    const sg_real weight_decay_differs_from_zero = sg_row[11];
+    const sg_real weight_decay = sg_row[12];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i)
+        sg_element_2(
+sg_param_at,
+sg_grad_at,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    one_minus_lr_times_wrap_weight_decay,
+    weight_decay_differs_from_zero,
+    weight_decay,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    sg_row_0 + sg_i,
+            sg_i);
+}
+
+/* A tile's whole row, from left to right and with what follows from it, so that memory is read
+   steadily. */
+static __attribute__((noinline)) void sg_whole_1_2(
+sg_param const *restrict sg_param_at_0,
+sg_grad const *restrict sg_grad_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_0,
+#endif
+    double *restrict sg_halves_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
+    const sg_real weight_decay_differs_from_zero = sg_row[11];
+    const sg_real weight_decay = sg_row[12];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < SG_TILE_COLUMNS / 2; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_2(
+sg_param_at_0,
+sg_grad_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    one_minus_lr_times_wrap_weight_decay,
+    weight_decay_differs_from_zero,
+    weight_decay,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_0;
+    }
+    for (int64_t sg_i = SG_TILE_COLUMNS / 2; sg_i < SG_TILE_COLUMNS; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_2(
+sg_param_at_0,
+sg_grad_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    one_minus_lr_times_wrap_weight_decay,
+    weight_decay_differs_from_zero,
+    weight_decay,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_0;
     }
 }
 
-__attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
-    _Alignas(SG_LINE) sg_real sg_row_terms_0[SG_TERMS];
+__attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
+    _Alignas(SG_LINE) double sg_row_0[SG_TERMS];
+    _Alignas(SG_LINE) double sg_halves_0[1 * SG_TILE_COLUMNS / 2];
     for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
         const struct sg_tile *tile = &job->tiles[sg_t];
         void *const *buffers = job->pointers + (int64_t)tile->tensor * SG_BUFFERS;
@@ -858,21 +1002,33 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
             : lines->row_totals + (sg_geometry[3] + sg_first) * SG_ROW_TOTALS + 0;
         if (sg_wide) {
-            for (int64_t sg_r = 0; sg_r < tile->rows; sg_r += 1) {
-                const int64_t sg_there = 1;
+            for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
+                sg_many = 1;
                 for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
                     const int64_t sg_count =
                         sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
-                    for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j) {
-                    const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
-                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
-                        __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
-                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
-                        __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
+                    if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
+                    const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                    sg_whole_1_2(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
 #if SG_OPTION_wrap_accumulate
-                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
-                        __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
+                        (sg_state *)buffers[2] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+                        sg_halves_0,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
+                    }
+                    for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
+                    double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
+                    if (sg_count == SG_TILE_COLUMNS) {
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    continue;
+                    }
+                    const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
                     sg_run_2(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
@@ -882,23 +1038,10 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
 #endif
-                        sg_row_terms_0 + sg_j * SG_TILE_COLUMNS,
+                        sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-}
-                    if (sg_there < 1 || sg_count < SG_TILE_COLUMNS) {
-                        for (int64_t sg_j = 0; sg_j < 1; ++sg_j)
-                            for (int64_t sg_i = sg_j < sg_there ? sg_count : 0; sg_i < SG_TILE_COLUMNS; ++sg_i) {
-                                sg_row_terms_0[sg_j * SG_TILE_COLUMNS + sg_i] = (sg_real)0.0;
-                            }
-                    }
-                    double *const sg_into = sg_row_totals + sg_r * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
-                    {
-                        double sg_totals[SG_ROWS] = {0.0};
-                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
-                            sg_row_sum_sg_real(sg_row_terms_0 + sg_j * SG_TILE_COLUMNS, sg_totals + sg_j);
-                        for (int64_t sg_j = 0; sg_j < sg_there; ++sg_j)
-                            sg_into[sg_j * sg_stride + 0] = sg_totals[sg_j];
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
                     }
                 }
             }
@@ -914,14 +1057,6 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
                     sg_behind = tile->rows - sg_r;
                 const int64_t sg_at = (sg_first + sg_r) * sg_width;
                 const int64_t sg_count = sg_behind * sg_width;
-                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
-                        __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
-                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
-                        __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
-#if SG_OPTION_wrap_accumulate
-                    for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
-                        __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
-#endif
                     sg_run_2(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
@@ -931,10 +1066,10 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
 #endif
-                        sg_row_terms_0,
+                        sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_narrow_rows_sum_sg_real(sg_row_terms_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
             }
         }
     }
