@@ -5,7 +5,7 @@
 #define SG_BUFFERS 2
 #define SG_SCALARS 2
 #define SG_WIDE 6
-#define SG_VALUES 2
+#define SG_VALUES 1
 #define SG_TOTALS 2
 #define SG_STATES 1
 #define SG_ROW_TOTALS 1
@@ -235,8 +235,8 @@ SG_FUNCTION sg_type *sg_global(const sg_u64 *table, int index) {
     return reinterpret_cast<sg_type *>(reinterpret_cast<char *>(const_cast<sg_u64 *>(table)) + displacement);
 }
 
-SG_FUNCTION sg_real sg_max(sg_real a, sg_real b) {
-    return (a > b || a != a) ? a : b;
+SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
+    return (a < b || a != a) ? a : b;
 }
 
 SG_FUNCTION double sg_max64(double a, double b) {
@@ -485,7 +485,7 @@ SG_FUNCTION void sg_update_0(const sg_chunk_buffers_0 &sg_at, const sg_scalars_0
     for (int sg_k = 0; sg_k < sg_n; ++sg_k) {
         const sg_real grad = sg_lanes_grad[sg_k];
 
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
@@ -610,10 +610,9 @@ struct sg_chunk_buffers_2 {
     sg_grad *sg_grad_at;
 };
 
-/* The tensor's row of the scalar table, and what stages have computed for it. */
+/* The tensor's row of the scalar table. */
 struct sg_scalars_2 {
-    sg_real eps1_times_eps1;
-    sg_real ndim_above_one;
+    sg_real one_over_eps1;
 };
 
 /* What the terms of sg_n elements are formed of: of each reduction one number, or two. */
@@ -628,8 +627,7 @@ template <int sg_n>
 SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2 &sg_row, const int sg_first,
     sg_operands_2<sg_n> &sg_x,
     const sg_values_of_lines &sg_lines, sg_place sg_here) {
-    const sg_real eps1_times_eps1 = sg_row.eps1_times_eps1;
-    const sg_real ndim_above_one = sg_row.ndim_above_one;
+    const sg_real one_over_eps1 = sg_row.one_over_eps1;
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
     sg_load(sg_at.sg_param_at + sg_first, sg_lanes_param);
@@ -638,23 +636,18 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     for (int sg_k = 0; sg_k < sg_n; ++sg_k) {
         const sg_real param = sg_lanes_param[sg_k];
         const sg_real grad = sg_lanes_grad[sg_k];
-        const sg_real row_var_new = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 0]);
-        const sg_real value = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
-        const sg_real col_var_new = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
+        const sg_real row_scale = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
+        const sg_real col_scale = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
 
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
         const sg_real param_times_param = param * param;
-        // factored = row_var/max(mean(row_var, matrices), eps1)*col_var      specs/adafactor.yaml:45
-        const sg_real factored = value * col_var_new;
-        // variance = where(ndim(param) > 1, factored, row_var)      specs/adafactor.yaml:46
-        const sg_real variance = ndim_above_one != (sg_real)0.0 ? factored : row_var_new;
-        // update = g/sqrt(max(variance, eps1*eps1))      specs/adafactor.yaml:47
-        const sg_real update = g / sg_sqrt(sg_max(variance, eps1_times_eps1));
+        // update = g*min(row_scale*col_scale, 1/eps1)      specs/adafactor.yaml:48
+        const sg_real update = g * sg_min(row_scale * col_scale, one_over_eps1);
         const sg_real update_times_update = update * update;
 
         sg_x.sg_0_0[sg_k] = param_times_param;
@@ -686,7 +679,6 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         const sg_chunk sg_this = sg_chunks[sg_c];
         const sg_u64 *sg_buffers = sg_pointers + (sg_i64)sg_this.tensor * SG_BUFFERS;
         const sg_real *sg_scalars = sg_table + (sg_i64)sg_rows[sg_this.tensor] * SG_SCALARS;
-        const double *sg_values = sg_computed + (sg_i64)sg_positions[sg_this.tensor] * SG_VALUES;
 
         sg_chunk_buffers_2 sg_at;
         sg_at.sg_param_at =
@@ -695,8 +687,7 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
             sg_global<sg_grad>(sg_buffers, 1) + sg_this.start;
 
         sg_scalars_2 sg_row;
-        sg_row.eps1_times_eps1 = sg_scalars[1];
-        sg_row.ndim_above_one = sg_rounded(sg_values[0]);
+        sg_row.one_over_eps1 = sg_scalars[1];
 
         const sg_i64 *sg_geometry = sg_shapes + (sg_i64)sg_positions[sg_this.tensor] * SG_GEOMETRY;
         const sg_values_of_lines sg_lines = {sg_row_computed, sg_column_computed, sg_matrix_computed};
@@ -753,8 +744,7 @@ struct sg_chunk_buffers_3 {
 /* The tensor's row of the scalar table, and what stages have computed for it. */
 struct sg_scalars_3 {
     sg_real one_minus_lr_times_weight_decay;
-    sg_real eps1_times_eps1;
-    sg_real ndim_above_one;
+    sg_real one_over_eps1;
     sg_real step_over_clipped;
 };
 
@@ -763,8 +753,7 @@ template <int sg_n>
 SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3 &sg_row, const int sg_first,
     const sg_values_of_lines &sg_lines, sg_place sg_here) {
     const sg_real one_minus_lr_times_weight_decay = sg_row.one_minus_lr_times_weight_decay;
-    const sg_real eps1_times_eps1 = sg_row.eps1_times_eps1;
-    const sg_real ndim_above_one = sg_row.ndim_above_one;
+    const sg_real one_over_eps1 = sg_row.one_over_eps1;
     const sg_real step_over_clipped = sg_row.step_over_clipped;
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
@@ -774,25 +763,20 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
     for (int sg_k = 0; sg_k < sg_n; ++sg_k) {
         const sg_real param = sg_lanes_param[sg_k];
         const sg_real grad = sg_lanes_grad[sg_k];
-        const sg_real row_var_new = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 0]);
-        const sg_real value = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
-        const sg_real col_var_new = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
+        const sg_real row_scale = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
+        const sg_real col_scale = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
 
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad;
 #else
         const sg_real g = grad;
 #endif
-        // param = (1 - lr*weight_decay)*param      specs/adafactor.yaml:42
+        // param = (1 - lr*weight_decay)*param      specs/adafactor.yaml:43
         const sg_real param_new = sg_round_param(one_minus_lr_times_weight_decay * param);
-        // factored = row_var/max(mean(row_var, matrices), eps1)*col_var      specs/adafactor.yaml:45
-        const sg_real factored = value * col_var_new;
-        // variance = where(ndim(param) > 1, factored, row_var)      specs/adafactor.yaml:46
-        const sg_real variance = ndim_above_one != (sg_real)0.0 ? factored : row_var_new;
-        // update = g/sqrt(max(variance, eps1*eps1))      specs/adafactor.yaml:47
-        const sg_real update = g / sg_sqrt(sg_max(variance, eps1_times_eps1));
-        // param = param - step/clipped*update      specs/adafactor.yaml:49
+        // update = g*min(row_scale*col_scale, 1/eps1)      specs/adafactor.yaml:48
+        const sg_real update = g * sg_min(row_scale * col_scale, one_over_eps1);
+        // param = param - step/clipped*update      specs/adafactor.yaml:50
         const sg_real param_new_2 = sg_round_param(param_new - step_over_clipped * update);
 
         sg_lanes_param[sg_k] = param_new_2;
@@ -833,9 +817,8 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 
         sg_scalars_3 sg_row;
         sg_row.one_minus_lr_times_weight_decay = sg_scalars[0];
-        sg_row.eps1_times_eps1 = sg_scalars[1];
-        sg_row.ndim_above_one = sg_rounded(sg_values[0]);
-        sg_row.step_over_clipped = sg_rounded(sg_values[1]);
+        sg_row.one_over_eps1 = sg_scalars[1];
+        sg_row.step_over_clipped = sg_rounded(sg_values[0]);
 
         const sg_i64 *sg_geometry = sg_shapes + (sg_i64)sg_positions[sg_this.tensor] * SG_GEOMETRY;
         const sg_values_of_lines sg_lines = {sg_row_computed, sg_column_computed, sg_matrix_computed};
@@ -848,29 +831,6 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         for (int sg_s = threadIdx.x; sg_s < sg_singles; sg_s += blockDim.x) {
             sg_update_3<1>(sg_at, sg_row, sg_s < sg_head_count ? sg_s : sg_s + sg_words * SG_LANES, sg_lines, sg_placed(sg_geometry, sg_this.start + (sg_s < sg_head_count ? sg_s : sg_s + sg_words * SG_LANES)));
         }
-    }
-}
-
-/* ---- Stage 0: scalars of each tensor, in float64. ---- */
-
-extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
-sg_stage_0(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
-           const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
-           double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
-           long long sg_n_tensors, const sg_i64 *sg_shapes) {
-    for (sg_i64 sg_i = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_i < sg_n_tensors;
-         sg_i += (sg_i64)gridDim.x * blockDim.x) {
-        const sg_i64 sg_position = sg_positions[sg_i];
-        const double *sg_wide = sg_table + (sg_i64)sg_rows[sg_i] * SG_WIDE;
-        const double *sg_totals = sg_reduced + sg_position * SG_TOTALS;
-        const double sg_size = sg_sizes[sg_position];
-        double *sg_values = sg_computed + sg_position * SG_VALUES;
-        double *sg_states = sg_kept + sg_position * SG_STATES;
-        const sg_i64 *sg_geometry = sg_shapes + sg_position * SG_GEOMETRY;
-
-        const double ndim_above_one = (double)sg_geometry[6] > 1.0 ? 1.0 : 0.0;
-
-        sg_values[0] = ndim_above_one;
     }
 }
 
@@ -895,14 +855,14 @@ sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double d = sg_wide[5];
 
         const double mean_param_times_param = sg_totals[0] / sg_size;
-        // step = max(eps2, sqrt(mean(param*param)))*min(lr, 1/sqrt(t))      specs/adafactor.yaml:41
+        // step = max(eps2, sqrt(mean(param*param)))*min(lr, 1/sqrt(t))      specs/adafactor.yaml:42
         const double step = sg_max64(eps2, sg_sqrt64(mean_param_times_param)) * min_lr_one_over_sqrt_t;
         const double mean_update_times_update = sg_totals[1] / sg_size;
-        // clipped = max(1, sqrt(mean(update*update))/d)      specs/adafactor.yaml:48
+        // clipped = max(1, sqrt(mean(update*update))/d)      specs/adafactor.yaml:49
         const double clipped = sg_max64(1.0, sg_sqrt64(mean_update_times_update) / d);
         const double step_over_clipped = step / clipped;
 
-        sg_values[1] = step_over_clipped;
+        sg_values[0] = step_over_clipped;
     }
 }
 
@@ -940,7 +900,7 @@ sg_rows_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double row_var = sg_row_states[0];
 
         const double mean_g_times_g_rows = sg_row_totals[0] / (double)sg_geometry[2];
-        // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:43
+        // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:44
         const double row_var_new = one_minus_weight * row_var + weight * mean_g_times_g_rows;
 
         sg_row_values[0] = row_var_new;
@@ -982,10 +942,12 @@ sg_columns_stage_1(const int *sg_rows, const int *sg_positions, const double *sg
         const double col_var = sg_column_states[0];
 
         const double mean_g_times_g_columns = sg_column_totals[0] / (double)sg_geometry[1];
-        // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:44
+        // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:45
         const double col_var_new = one_minus_weight * col_var + weight * mean_g_times_g_columns;
+        // col_scale = where(ndim(param) > 1, 1/sqrt(col_var), 1)      specs/adafactor.yaml:47
+        const double col_scale = (double)sg_geometry[6] > 1.0 ? 1.0 / sg_sqrt64(col_var_new) : 1.0;
 
-        sg_column_values[0] = col_var_new;
+        sg_column_values[0] = col_scale;
         sg_column_states[0] = col_var_new;
     }
 }
@@ -1054,8 +1016,9 @@ sg_rows_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double sum_row_var_new_matrices = sg_matrix_values[0];
         const double row_var_new = sg_row_values[0];
 
-        const double value = row_var_new / sg_max64(sum_row_var_new_matrices / (double)sg_geometry[1], eps1);
+        // row_scale = 1/sqrt(where(ndim(param) > 1, row_var/max(mean(row_var, matrices), eps1), row_var))      specs/adafactor.yaml:46
+        const double row_scale = 1.0 / sg_sqrt64((double)sg_geometry[6] > 1.0 ? row_var_new / sg_max64(sum_row_var_new_matrices / (double)sg_geometry[1], eps1) : row_var_new);
 
-        sg_row_values[1] = value;
+        sg_row_values[1] = row_scale;
     }
 }

@@ -138,11 +138,15 @@ def line_counts(rank: Rank, geometry: HostArray) -> HostArray:
     return counts
 
 
-def tile_table(geometry: HostArray, rows: int = TILE_ROWS, columns: int = TILE_COLUMNS) -> HostArray:
+def tile_table(
+    geometry: HostArray, rows: int | HostArray = TILE_ROWS, columns: int = TILE_COLUMNS
+) -> HostArray:
     """Tiles of at most so many rows and columns that cover the tensors of a launch, as ``TILE``.
 
-    ``geometry`` has the rows of its tensors, in their order. A tile's neighbour to the right comes next.
+    ``geometry`` has the rows of its tensors, in their order; ``rows`` may be a number for each. A tile's
+    neighbour to the right comes next.
     """
+    rows = np.broadcast_to(np.asarray(rows, np.int64), len(geometry))
     down, across = -(-geometry[:, 1] // rows), -(-geometry[:, 2] // columns)
     counts = geometry[:, 0] * down * across
     tiles = np.zeros(int(counts.sum()), TILE)
@@ -151,8 +155,8 @@ def tile_table(geometry: HostArray, rows: int = TILE_ROWS, columns: int = TILE_C
     above, tile_column = np.divmod(place, np.maximum(across, 1)[tensor])
     matrix, tile_row = np.divmod(above, np.maximum(down, 1)[tensor])
     tiles["tensor"], tiles["matrix"] = tensor, matrix
-    tiles["row"], tiles["column"] = tile_row * rows, tile_column * columns
-    tiles["rows"] = np.minimum(geometry[tensor, 1] - tiles["row"], rows)
+    tiles["row"], tiles["column"] = tile_row * rows[tensor], tile_column * columns
+    tiles["rows"] = np.minimum(geometry[tensor, 1] - tiles["row"], rows[tensor])
     tiles["columns"] = np.minimum(geometry[tensor, 2] - tiles["column"], columns)
     return tiles
 

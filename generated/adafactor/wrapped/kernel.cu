@@ -5,7 +5,7 @@
 #define SG_BUFFERS 4
 #define SG_SCALARS 19
 #define SG_WIDE 10
-#define SG_VALUES 4
+#define SG_VALUES 3
 #define SG_TOTALS 4
 #define SG_STATES 1
 #define SG_ROW_TOTALS 1
@@ -1003,7 +1003,7 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
         const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_10;
 #else
@@ -1185,14 +1185,13 @@ struct sg_scalars_4 {
     sg_real wrap_l1_differs_from_zero;
     sg_real wrap_l1;
     sg_real one_minus_lr_times_wrap_weight_decay;
-    sg_real eps1_times_eps1;
+    sg_real one_over_eps1;
 #if SG_OPTION_wrap_clip_tensor
     sg_real wrap_tensor_factor;
 #endif
 #if SG_OPTION_wrap_clip_global
     sg_real wrap_factor;
 #endif
-    sg_real ndim_above_one;
 };
 
 /* What the terms of sg_n elements are formed of: of each reduction one number, or two. */
@@ -1226,14 +1225,13 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
     const sg_real wrap_l1_differs_from_zero = sg_row.wrap_l1_differs_from_zero;
     const sg_real wrap_l1 = sg_row.wrap_l1;
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row.one_minus_lr_times_wrap_weight_decay;
-    const sg_real eps1_times_eps1 = sg_row.eps1_times_eps1;
+    const sg_real one_over_eps1 = sg_row.one_over_eps1;
 #if SG_OPTION_wrap_clip_tensor
     const sg_real wrap_tensor_factor = sg_row.wrap_tensor_factor;
 #endif
 #if SG_OPTION_wrap_clip_global
     const sg_real wrap_factor = sg_row.wrap_factor;
 #endif
-    const sg_real ndim_above_one = sg_row.ndim_above_one;
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
 #if SG_OPTION_wrap_accumulate
@@ -1251,9 +1249,8 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum = sg_lanes_wrap_sum[sg_k];
 #endif
-        const sg_real row_var_new = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 0]);
-        const sg_real value = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
-        const sg_real col_var_new = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
+        const sg_real row_scale = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
+        const sg_real col_scale = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
 
         // grad = wrap_sum + grad
 #if SG_OPTION_wrap_accumulate
@@ -1305,19 +1302,15 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_10;
 #else
         const sg_real g = grad_new_10;
 #endif
         const sg_real param_new_times_param_new = param_new * param_new;
-        // factored = row_var/max(mean(row_var, matrices), eps1)*col_var      specs/adafactor.yaml:45
-        const sg_real factored = value * col_var_new;
-        // variance = where(ndim(param) > 1, factored, row_var)      specs/adafactor.yaml:46
-        const sg_real variance = ndim_above_one != (sg_real)0.0 ? factored : row_var_new;
-        // update = g/sqrt(max(variance, eps1*eps1))      specs/adafactor.yaml:47
-        const sg_real update = g / sg_sqrt(sg_max(variance, eps1_times_eps1));
+        // update = g*min(row_scale*col_scale, 1/eps1)      specs/adafactor.yaml:48
+        const sg_real update = g * sg_min(row_scale * col_scale, one_over_eps1);
         const sg_real update_times_update = update * update;
 
         sg_x.sg_0_0[sg_k] = param_new_times_param_new;
@@ -1384,14 +1377,13 @@ sg_pass_4(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
         sg_row.wrap_l1 = sg_scalars[9];
         sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
-        sg_row.eps1_times_eps1 = sg_scalars[12];
+        sg_row.one_over_eps1 = sg_scalars[12];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
 #if SG_OPTION_wrap_clip_global
         sg_row.wrap_factor = sg_rounded(sg_values[1]);
 #endif
-        sg_row.ndim_above_one = sg_rounded(sg_values[2]);
 
         const sg_i64 *sg_geometry = sg_shapes + (sg_i64)sg_positions[sg_this.tensor] * SG_GEOMETRY;
         const sg_values_of_lines sg_lines = {sg_row_computed, sg_column_computed, sg_matrix_computed};
@@ -1473,7 +1465,7 @@ struct sg_scalars_5 {
     sg_real wrap_l1;
     sg_real one_minus_lr_times_wrap_weight_decay;
     sg_real one_minus_lr_times_weight_decay;
-    sg_real eps1_times_eps1;
+    sg_real one_over_eps1;
     sg_real wrap_from_below_differs_from_zero;
     sg_real wrap_low;
     sg_real wrap_from_above_differs_from_zero;
@@ -1490,7 +1482,6 @@ struct sg_scalars_5 {
 #if SG_OPTION_wrap_clip_global
     sg_real wrap_factor;
 #endif
-    sg_real ndim_above_one;
     sg_real step_over_clipped;
 };
 
@@ -1518,7 +1509,7 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
     const sg_real wrap_l1 = sg_row.wrap_l1;
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row.one_minus_lr_times_wrap_weight_decay;
     const sg_real one_minus_lr_times_weight_decay = sg_row.one_minus_lr_times_weight_decay;
-    const sg_real eps1_times_eps1 = sg_row.eps1_times_eps1;
+    const sg_real one_over_eps1 = sg_row.one_over_eps1;
     const sg_real wrap_from_below_differs_from_zero = sg_row.wrap_from_below_differs_from_zero;
     const sg_real wrap_low = sg_row.wrap_low;
     const sg_real wrap_from_above_differs_from_zero = sg_row.wrap_from_above_differs_from_zero;
@@ -1535,7 +1526,6 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
 #if SG_OPTION_wrap_clip_global
     const sg_real wrap_factor = sg_row.wrap_factor;
 #endif
-    const sg_real ndim_above_one = sg_row.ndim_above_one;
     const sg_real step_over_clipped = sg_row.step_over_clipped;
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
@@ -1563,9 +1553,8 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average = sg_lanes_wrap_average[sg_k];
 #endif
-        const sg_real row_var_new = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 0]);
-        const sg_real value = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
-        const sg_real col_var_new = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
+        const sg_real row_scale = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
+        const sg_real col_scale = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
 
         // grad = wrap_sum + grad
 #if SG_OPTION_wrap_accumulate
@@ -1621,21 +1610,17 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_10;
 #else
         const sg_real g = grad_new_10;
 #endif
-        // param = (1 - lr*weight_decay)*param      specs/adafactor.yaml:42
+        // param = (1 - lr*weight_decay)*param      specs/adafactor.yaml:43
         const sg_real param_new_2 = sg_round_param(one_minus_lr_times_weight_decay * param_new);
-        // factored = row_var/max(mean(row_var, matrices), eps1)*col_var      specs/adafactor.yaml:45
-        const sg_real factored = value * col_var_new;
-        // variance = where(ndim(param) > 1, factored, row_var)      specs/adafactor.yaml:46
-        const sg_real variance = ndim_above_one != (sg_real)0.0 ? factored : row_var_new;
-        // update = g/sqrt(max(variance, eps1*eps1))      specs/adafactor.yaml:47
-        const sg_real update = g / sg_sqrt(sg_max(variance, eps1_times_eps1));
-        // param = param - step/clipped*update      specs/adafactor.yaml:49
+        // update = g*min(row_scale*col_scale, 1/eps1)      specs/adafactor.yaml:48
+        const sg_real update = g * sg_min(row_scale * col_scale, one_over_eps1);
+        // param = param - step/clipped*update      specs/adafactor.yaml:50
         const sg_real param_new_3 = sg_round_param(param_new_2 - step_over_clipped * update);
         // wrap_update = wrap_before - param
 #if SG_OPTION_wrap_write_update
@@ -1749,7 +1734,7 @@ sg_pass_5(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.wrap_l1 = sg_scalars[9];
         sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
         sg_row.one_minus_lr_times_weight_decay = sg_scalars[11];
-        sg_row.eps1_times_eps1 = sg_scalars[12];
+        sg_row.one_over_eps1 = sg_scalars[12];
         sg_row.wrap_from_below_differs_from_zero = sg_scalars[13];
         sg_row.wrap_low = sg_scalars[14];
         sg_row.wrap_from_above_differs_from_zero = sg_scalars[15];
@@ -1766,8 +1751,7 @@ sg_pass_5(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if SG_OPTION_wrap_clip_global
         sg_row.wrap_factor = sg_rounded(sg_values[1]);
 #endif
-        sg_row.ndim_above_one = sg_rounded(sg_values[2]);
-        sg_row.step_over_clipped = sg_rounded(sg_values[3]);
+        sg_row.step_over_clipped = sg_rounded(sg_values[2]);
 
         const sg_i64 *sg_geometry = sg_shapes + (sg_i64)sg_positions[sg_this.tensor] * SG_GEOMETRY;
         const sg_values_of_lines sg_lines = {sg_row_computed, sg_column_computed, sg_matrix_computed};
@@ -1780,29 +1764,6 @@ sg_pass_5(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         for (int sg_s = threadIdx.x; sg_s < sg_singles; sg_s += blockDim.x) {
             sg_update_5<1>(sg_at, sg_row, sg_s < sg_head_count ? sg_s : sg_s + sg_words * SG_LANES, sg_lines, sg_placed(sg_geometry, sg_this.start + (sg_s < sg_head_count ? sg_s : sg_s + sg_words * SG_LANES)));
         }
-    }
-}
-
-/* ---- Stage 0: scalars of each tensor, in float64. ---- */
-
-extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
-sg_stage_0(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
-           const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
-           double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
-           long long sg_n_tensors, const sg_i64 *sg_shapes) {
-    for (sg_i64 sg_i = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_i < sg_n_tensors;
-         sg_i += (sg_i64)gridDim.x * blockDim.x) {
-        const sg_i64 sg_position = sg_positions[sg_i];
-        const double *sg_wide = sg_table + (sg_i64)sg_rows[sg_i] * SG_WIDE;
-        const double *sg_totals = sg_reduced + sg_position * SG_TOTALS;
-        const double sg_size = sg_sizes[sg_position];
-        double *sg_values = sg_computed + sg_position * SG_VALUES;
-        double *sg_states = sg_kept + sg_position * SG_STATES;
-        const sg_i64 *sg_geometry = sg_shapes + sg_position * SG_GEOMETRY;
-
-        const double ndim_above_one = (double)sg_geometry[6] > 1.0 ? 1.0 : 0.0;
-
-        sg_values[2] = ndim_above_one;
     }
 }
 
@@ -1911,14 +1872,14 @@ sg_stage_5(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double d = sg_wide[9];
 
         const double mean_param_new_times_param_new = sg_totals[2] / sg_size;
-        // step = max(eps2, sqrt(mean(param*param)))*min(lr, 1/sqrt(t))      specs/adafactor.yaml:41
+        // step = max(eps2, sqrt(mean(param*param)))*min(lr, 1/sqrt(t))      specs/adafactor.yaml:42
         const double step = sg_max64(eps2, sg_sqrt64(mean_param_new_times_param_new)) * min_lr_one_over_sqrt_t;
         const double mean_update_times_update = sg_totals[3] / sg_size;
-        // clipped = max(1, sqrt(mean(update*update))/d)      specs/adafactor.yaml:48
+        // clipped = max(1, sqrt(mean(update*update))/d)      specs/adafactor.yaml:49
         const double clipped = sg_max64(1.0, sg_sqrt64(mean_update_times_update) / d);
         const double step_over_clipped = step / clipped;
 
-        sg_values[3] = step_over_clipped;
+        sg_values[2] = step_over_clipped;
     }
 }
 
@@ -1956,7 +1917,7 @@ sg_rows_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double row_var = sg_row_states[0];
 
         const double mean_g_times_g_rows = sg_row_totals[0] / (double)sg_geometry[2];
-        // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:43
+        // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:44
         const double row_var_new = one_minus_weight * row_var + weight * mean_g_times_g_rows;
 
         sg_row_values[0] = row_var_new;
@@ -1998,10 +1959,12 @@ sg_columns_stage_3(const int *sg_rows, const int *sg_positions, const double *sg
         const double col_var = sg_column_states[0];
 
         const double mean_g_times_g_columns = sg_column_totals[0] / (double)sg_geometry[1];
-        // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:44
+        // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:45
         const double col_var_new = one_minus_weight * col_var + weight * mean_g_times_g_columns;
+        // col_scale = where(ndim(param) > 1, 1/sqrt(col_var), 1)      specs/adafactor.yaml:47
+        const double col_scale = (double)sg_geometry[6] > 1.0 ? 1.0 / sg_sqrt64(col_var_new) : 1.0;
 
-        sg_column_values[0] = col_var_new;
+        sg_column_values[0] = col_scale;
         sg_column_states[0] = col_var_new;
     }
 }
@@ -2070,8 +2033,9 @@ sg_rows_stage_4(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double sum_row_var_new_matrices = sg_matrix_values[0];
         const double row_var_new = sg_row_values[0];
 
-        const double value = row_var_new / sg_max64(sum_row_var_new_matrices / (double)sg_geometry[1], eps1);
+        // row_scale = 1/sqrt(where(ndim(param) > 1, row_var/max(mean(row_var, matrices), eps1), row_var))      specs/adafactor.yaml:46
+        const double row_scale = 1.0 / sg_sqrt64((double)sg_geometry[6] > 1.0 ? row_var_new / sg_max64(sum_row_var_new_matrices / (double)sg_geometry[1], eps1) : row_var_new);
 
-        sg_row_values[1] = value;
+        sg_row_values[1] = row_scale;
     }
 }

@@ -157,7 +157,9 @@ class StagedCpuLauncher(cpu.CpuTensors):
         chunks, sweep = self._chunks, self._sweep
         reducers: list[Reducer | ColumnReducer] = []
         partials, tiles = 0, Tiles()
-        if self._lines is not None and one.walk == "tiles":
+        name = f"sg_pass_{number}"
+        if self._lines is not None and hasattr(self._kernel, f"sg_tile_pass_{number}"):
+            name = f"sg_tile_pass_{number}"
             tiles = self._lines.tiles(one)
             sweep = self._work_of(self._lines.units)
             reducers += tiles.reducers
@@ -183,7 +185,7 @@ class StagedCpuLauncher(cpu.CpuTensors):
             *tiles.addresses,
         )
         self._jobs.append(job)
-        function = function_address(getattr(self._kernel, f"sg_pass_{number}"))
+        function = function_address(getattr(self._kernel, name))
         return (function, ctypes.addressof(job), *sweep), reducers
 
     def _use(self, step: Step) -> None:
