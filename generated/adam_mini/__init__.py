@@ -42,8 +42,8 @@ class AdamMini(Optimizer):
         eps: added to the denominator (at least 0).
         weight_decay: decoupled weight decay (at least 0).
         blocks: into how many equal, contiguous blocks parameters fall: a mapping of names to whole
-            numbers or to "rows" (one for each index of the first axis), or one of these for all; also the
-            key of a group. What isn't named is one block.
+            numbers or to "rows" (one for each index of the first axis), or one of these for all; also a
+            key of groups. What isn't named is one block.
         backend: numpy, cpu, cuda, or auto: where the arrays live.
         nonfinite: what gradients with infinities or NaN do: propagate, skip (the step) or raise.
         wrappers: what wraps the update: clipping, accumulation and more.
