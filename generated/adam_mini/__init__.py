@@ -89,7 +89,7 @@ class AdamMini(Optimizer):
         beta2: float = 0.999,
         eps: float = 1e-08,
         weight_decay: float = 0.0,
-        blocks: Mapping[str, int | str] | int | str | None = None,
+        blocks: Mapping[Any, int | str] | int | str | None = None,
         backend: str = "auto",
         nonfinite: str = "propagate",
         wrappers: Wrappers | None = None,

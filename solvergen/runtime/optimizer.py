@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
 
@@ -34,6 +34,7 @@ from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
 from solvergen.runtime.groups import MULTIPLIERS, Group
 from solvergen.runtime.interrupts import NothingDone, interruptible, uninterrupted
+from solvergen.runtime.lines import LineStates
 from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.parameters import Parameters, has_wrappers, read_parameters
 from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
@@ -582,6 +583,10 @@ class Optimizer:
     def _read_workspace(self) -> tuple[HostArray, HostArray]:
         return self._existing_workspace().read()
 
+    @cached_property
+    def _line_states(self) -> LineStates:
+        return line_states_of(self.definition, self._tensors)
+
     def _reader(self, state: str) -> Any:
         if state in self.definition.scalar_states:
             column = self.definition.scalar_states.index(state)
@@ -589,8 +594,8 @@ class Optimizer:
         if state in self.definition.device_states:
             column = self.definition.device_states.index(state)
             return lambda i: float(self._read_workspace()[0][i, column])
-        lines = line_states_of(self.definition, self._tensors)
-        if state in lines:
+        if state in self._line_states:
+            lines = self._line_states
             return lambda i: lines.read(self._existing_workspace().read_line_state, state, i)
         column = self.definition.array_states.index(state)
         return lambda i: self._tensors[i].plan.states[column]

@@ -266,6 +266,15 @@ def test_other_blocks_do_not_fit(tmp_path):
         opt.load_state_dict(state)
 
 
+def test_counts_matter_only_to_states_of_blocks():
+    """A rule that only reduces along blocks has them in its configuration, which is in no file."""
+    opt = SGD({"w": np.ones((4, 2), F)}, lr=1.0)
+    data = opt._snapshot(params=True)
+    layout = snapshots.TensorLayout("w", (4, 2), "float32", blocks=4)
+    found = snapshots.match(data, SGD.definition, data.groups, [layout])
+    assert found.warnings == ()
+
+
 def test_snapshots_of_before_there_were_blocks_are_refused():
     """Then a tensor's second moment was a scalar, summed in another order."""
     opt = AdamMini({"w": np.ones((4, 2), F)})
