@@ -100,8 +100,8 @@ _PLACES = [text for _, text in (*BEFORE, *AFTER)] + [DECAY, BEGIN, DIFFERENCE, W
 def wrapped(spec: Spec) -> Spec:
     """``spec`` with all sections around its equations.
 
-    If it evaluates the gradient again, those before its equations follow each evaluation too, all but decoupled
-    decay; and there is no accumulation, since every call evaluates its gradients at parameters of its own.
+    If it evaluates the gradient again, those before its equations follow each evaluation too, all but
+    decoupled decay; and there is no accumulation: gradients of other calls are of other places.
     """
     again = any(is_gradient(statement.equation) for statement in spec.update)
     has_lr = any(h.name == "lr" for h in spec.hyperparameters)
@@ -158,7 +158,7 @@ _CONSTRAINTS = (
 
 
 def _before(again: bool, evaluation: int = 0) -> list[Statement]:
-    """What is said of a gradient; ``evaluation``: 0 for the first of a step. ``again``: of a rule with several."""
+    """What is said of a gradient; ``evaluation``: 0 for the first of a step. ``again``: one of several."""
     if not again:
         return [_statement(when, equation) for when, equation in BEFORE]
     return [

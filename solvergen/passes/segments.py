@@ -95,12 +95,13 @@ class _Cutter:
         return [self._piece(number) for number in range(len(self.segments))]
 
     def _of_param(self) -> dict[str, tuple[Assign, ...]]:
-        """What the first segment forms of the parameter and scalars alone, and how: the parameter as it was is
-        carried anyway, so that later segments form it again."""
+        """What the first segment forms of the parameter and scalars alone, and how. The parameter as it was
+        is carried anyway, so that later segments form it again."""
         found: dict[str, tuple[Assign, ...]] = {}
         mixed: set[str] = set()
         for statement in self.segments[0]:
-            read = self.rule.elements.union((GRAD, *self.rule.buffers)).intersection(names_in(statement.value))
+            names = names_in(statement.value)
+            read = self.rule.elements.union((GRAD, *self.rule.buffers)).intersection(names)
             if statement.target in self.rule.elements and PARAM in read and len(read) == 1:
                 found[statement.target] = (*found.get(statement.target, ()), statement)
             else:

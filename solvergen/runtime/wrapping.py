@@ -369,9 +369,9 @@ def _options(wrappers: Wrappers, definition: Definition) -> dict[str, bool]:
     options = wrapper_options(wrappers)
     if definition.evaluations and options.pop("wrap_accumulate"):
         raise OptimizerError(
-            f"{definition.class_name.removeprefix('Wrapped')} evaluates the gradient several times in a step, "
-            f"so accumulate={wrappers.accumulate} has no gradients to sum up; have the function that it calls "
-            f"evaluate {wrappers.accumulate} batches and return the mean of their gradients"
+            f"{definition.class_name.removeprefix('Wrapped')} evaluates the gradient several times in a "
+            f"step, so accumulate={wrappers.accumulate} has no gradients to sum up; have the function that "
+            f"it calls evaluate {wrappers.accumulate} batches and return the mean of their gradients"
         )
     return options
 

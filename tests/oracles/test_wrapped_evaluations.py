@@ -1,4 +1,4 @@
-"""Wrapped rules that evaluate the gradient again, against the plain rule with a function that does it all by hand."""
+"""Wrapped rules that evaluate the gradient again, against plain ones with functions that do it by hand."""
 
 from __future__ import annotations
 

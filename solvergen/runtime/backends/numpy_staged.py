@@ -262,7 +262,7 @@ class NumpyWorkspace(HostWorkspace):
 
 
 def _fits(param: Any, target: HostArray) -> bool:
-    """Whether it has a value for each element: one that is alike in all, or in those of a line, stands once."""
+    """Whether it has a value for each element; what is alike in all, or in those of a line, stands once."""
     shape = np.shape(param)
     return len(shape) <= target.ndim and all(
         have in (1, wanted) for have, wanted in zip(shape[::-1], target.shape[::-1], strict=False)

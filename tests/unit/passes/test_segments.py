@@ -142,7 +142,7 @@ def test_what_hangs_on_the_parameter_alone_is_formed_again(tmp_path):
     )
     assert schedule.carried == ("param_before",)
     assert reads(schedule.passes[1]) == {"grad", "param_before"}
-    assert [s.target for s in schedule.passes[1].body][0] == "shrunk"
+    assert schedule.passes[1].body[0].target == "shrunk"
 
 
 def test_what_hangs_on_more_is_carried(tmp_path):

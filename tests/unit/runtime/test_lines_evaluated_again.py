@@ -101,7 +101,9 @@ def slope(x: Any) -> Any:
 def start(*dtypes: Any) -> dict[str, Any]:
     rng = np.random.default_rng(5)
     shapes = ((66, 20), (2, 3, 260), (9,))
-    return {f"p{i}": rng.normal(size=s).astype(t) for i, (s, t) in enumerate(zip(shapes, dtypes, strict=True))}
+    return {
+        f"p{i}": rng.normal(size=s).astype(t) for i, (s, t) in enumerate(zip(shapes, dtypes, strict=True))
+    }
 
 
 class ByHand:

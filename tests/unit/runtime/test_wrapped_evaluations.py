@@ -95,7 +95,9 @@ class TestAccumulation:
     def test_gradients_instead_of_a_function(self):
         of = start()
         opt = Heun(of, backend="numpy", wrappers=SOME)
-        with pytest.raises(OptimizerError, match=r"evaluates the gradient several times.*\(loss, gradients\)"):
+        with pytest.raises(
+            OptimizerError, match=r"evaluates the gradient several times.*\(loss, gradients\)"
+        ):
             opt.step(of)
 
 
