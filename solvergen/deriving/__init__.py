@@ -24,12 +24,12 @@ def derive(
     summary: str | None = None,
     penalty: str | None = None,
     project: str | None = None,
-    transform: str | Iterable[str] = (),
+    transform: str | Iterable[str] | None = None,
     hyperparameters: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     state: Mapping[str, Any] | None = None,
     constraints: Iterable[Mapping[str, Any]] | None = None,
-    changes: Iterable[Mapping[str, Any]] = (),
+    changes: Iterable[Mapping[str, Any]] | None = None,
 ) -> type[Optimizer]:
     """The class of an optimizer that is ``base`` with changes: ``derive("adamw", penalty="l1*abs(param)",
     hyperparameters={"l1": 1e-4})``.

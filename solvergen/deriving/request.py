@@ -55,9 +55,10 @@ class Request:
             parts = [(name, {**head, "of": stem, "transform": transforms, **declared, **given})]
         else:
             between = f"{name}_before"
-            declared_again = {"hyperparameters": declared["hyperparameters"]}
+            # Again, for what a transform declares is as the spec says that has the transform.
+            again = {n: entry for n, entry in declared["hyperparameters"].items() if entry is not None}
             first = {"name": between, "summary": summary, "extends": stem, **declared, **changed}
-            last = {**head, "of": between, "transform": transforms, **declared_again, **given}
+            last = {**head, "of": between, "transform": transforms, "hyperparameters": again, **given}
             parts = [(between, first), (name, last)]
         texts = tuple((part, _text(document)) for part, document in parts)
         return Request(os.fspath(base), name, path.parent if by_path else None, texts)
@@ -71,18 +72,27 @@ def _text(document: Mapping[str, Any]) -> str:
             continue
         if isinstance(value, dict):
             lines.append(f"{key}:")
-            lines += [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in value.items()]
+            lines += [f"  {_json(name)}: {_json(entry)}" for name, entry in value.items()]
         elif isinstance(value, list):
             lines.append(f"{key}:")
-            lines += [f"  - {json.dumps(entry)}" for entry in value]
+            lines += [f"  - {_json(entry)}" for entry in value]
         else:
-            lines.append(f"{key}: {json.dumps(value)}")
+            lines.append(f"{key}: {_json(value)}")
     return "\n".join(lines) + "\n"
+
+
+def _json(value: Any) -> str:
+    # Characters as they are: what JSON escapes as two, YAML would take for two.
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _plain(value: Any, what: str) -> Any:
     """``value`` as JSON has it. Raises OptimizerError for anything else."""
-    if value is None or isinstance(value, (str, bool)):
+    if isinstance(value, str):
+        if not _encodes(value):
+            raise OptimizerError(f"{what} of derive holds half of a surrogate pair: {value!r:.60}")
+        return value
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Integral):
         return int(value)
@@ -90,12 +100,16 @@ def _plain(value: Any, what: str) -> Any:
         return float(value)
     if isinstance(value, Mapping):
         for key in value:
-            if not isinstance(key, str):
+            if not isinstance(key, str) or not _encodes(key):
                 raise OptimizerError(f"{what} of derive has the key {key!r:.60}; keys are names")
         return {key: _plain(entry, what) for key, entry in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
         return [_plain(entry, what) for entry in value]
     raise OptimizerError(f"{what} of derive has {value!r:.60}, which no spec can hold")
+
+
+def _encodes(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _mapping(value: Any, what: str) -> dict[str, Any]:
@@ -105,6 +119,8 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
 
 
 def _list(value: Any, what: str) -> list[Any]:
+    if value is None:
+        return []
     if not isinstance(value, list):
         raise OptimizerError(f"{what} of derive must be a list, not {value!r:.60}")
     return value

@@ -30,10 +30,10 @@ from solvergen.runtime.snapshots.arrays import (
 )
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 
-FORMAT = 4
+FORMAT = 5
 """Newest version of the document and of how the files hold it. Raised by any change that a reader must know
 of. Files are written in the oldest that can say what they hold: 2 knows shared states and states of lines,
-3 frozen tensors, 4 constraints and states of blocks."""
+3 frozen tensors, 4 states of blocks, 5 constraints."""
 
 T = TypeVar("T")
 
@@ -67,7 +67,9 @@ class Header:
 
 def version_of(data: SnapshotData) -> int:
     """The format in which ``data`` is written."""
-    if data.constraints or any(kind == BLOCKS for _, kind in data.schema):
+    if data.constraints:
+        return 5
+    if any(kind == BLOCKS for _, kind in data.schema):
         return 4
     if data.frozen:
         return 3
@@ -157,7 +159,7 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
         value["shared"] = floats_out(data.shared)
     if version_of(data) > 2:
         value["frozen"] = list(data.frozen)
-    if version_of(data) > 3:
+    if version_of(data) > 4:
         value["constraints"] = {name: dict(one) for name, one in data.constraints.items()}
     return strict_json.dump(value).encode("ascii")
 
@@ -181,8 +183,8 @@ def decode(text: bytes) -> Header:
     number = version if isinstance(version, (int, float)) else 0
     since_2 = {"shared"} if number >= 2 else set()
     since_3 = {"frozen"} if number >= 3 else set()
-    since_4 = {"constraints"} if number >= 4 else set()
-    keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2 | since_3 | since_4
+    since_5 = {"constraints"} if number >= 5 else set()
+    keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2 | since_3 | since_5
     top = _record(value, "the document", keys)
     if type(version) is not int or not 1 <= version <= FORMAT:
         raise _malformed("format", version)
@@ -202,7 +204,7 @@ def decode(text: bytes) -> Header:
         ),
         shared=_mapping(top["shared"], "shared", _float_in) if since_2 else {},
         frozen=tuple(_text(name, "frozen") for name in _list(top["frozen"], "frozen")) if since_3 else (),
-        constraints=_mapping(top["constraints"], "constraints", _constraint) if since_4 else {},
+        constraints=_mapping(top["constraints"], "constraints", _constraint) if since_5 else {},
     )
     if version < version_of(data):
         raise SnapshotError(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import solvergen
-from generated import SGD, AdamW
+from generated import SGD
 from solvergen import Wrappers, derive
 from solvergen.compiler import compile_spec
 from solvergen.constraints import UnitNorm
@@ -324,6 +324,8 @@ class TestMistakes:
             (("sgd",), {"penalty": print}, "penalty of derive has <built-in function print>, which no spec"),
             (("../sgd.yaml",), {}, r"derive can't find the spec's file '\.\./sgd\.yaml'"),
             (("specs/sgd",), {}, r"a spec's file ends in \.yaml"),
+            (("sgd",), {"summary": "\ud800"}, "summary of derive holds half of a surrogate pair"),
+            (("sgd",), {"state": {"\udfff": {}}}, "state of derive has the key"),
             (("sgd",), {"name": "../evil"}, "name of derive must be a name as specs have them"),
         ],
     )
@@ -336,7 +338,32 @@ class TestMistakes:
             derive("sgd", name="idle", changes=[{"before": "param", "do": "h = g*lr"}])
 
 
-def test_it_takes_what_numpy_counts():
-    cls = derive("sgd", penalty="l1*abs(param)", hyperparameters={"l1": np.float64(0.25)})
-    assert cls([np.zeros(2)], lr=0.1, backend="numpy").l1 == 0.25
-    assert issubclass(cls, type(AdamW(np.zeros(2), backend="numpy")).__mro__[1])
+def test_it_takes_what_numpy_counts_and_every_number_and_letter():
+    cls = derive(
+        "sgd",
+        name="letters",
+        summary='Says "\N{GREEK SMALL LETTER LAMDA}", \\ and \N{GRINNING FACE}: {a} # b.',
+        penalty="l1*abs(param) + tiny*param + huge*param**2",
+        hyperparameters={
+            "l1": np.float64(0.25),
+            "tiny": 1e-5,
+            "huge": 1e22,
+            "whole": {"default": np.int64(3)},
+        },
+        project="param*where(whole > 2, 1, 0)",
+    )
+    assert "\N{GRINNING FACE}: {a} # b." in cls.__doc__
+    opt = cls([np.zeros(2)], lr=0.1, backend="numpy")
+    assert (opt.l1, opt.tiny, opt.huge, opt.whole) == (0.25, 1e-5, 1e22, 3)
+
+
+def test_what_is_removed_before_a_transform_stays_removed():
+    cls = derive(
+        "adamw",
+        name="without_decay",
+        hyperparameters={"weight_decay": None, "xi": 2.0},
+        changes=[{"replace": "param", "do": "param = param - step"}],
+        transform="cautious",
+    )
+    assert [h.name for h in cls.definition.hyperparameters] == ["lr", "beta1", "beta2", "eps", "xi"]
+    assert cls.definition.hyperparameters[-1].default == 2.0

@@ -411,7 +411,7 @@ class TestWhereTheyAreKept:
         opt = Adam({"dense": params()["dense"]}, backend="numpy")
         data = opt._snapshot(params=False)
         assert version_of(data) == 1
-        assert version_of(replace(data, constraints={"dense": as_data(UnitNorm())})) == 4
+        assert version_of(replace(data, constraints={"dense": as_data(UnitNorm())})) == 5
         with pytest.raises(SnapshotError, match="constraints for 'q', which is no tensor"):
             check(replace(data, constraints={"q": as_data(UnitNorm())}))
 
