@@ -75,7 +75,8 @@ def write_optimizer(path: str, state: SolverStateData, spec: str, model: ModelDa
     if list(ours) != list(states) or len(state.history) != len(names) * len(states):
         raise SolverFileError(
             f"{path}: {spec} with {len(names)} parameters has {len(names) * len(states)} arrays "
-            f"({', '.join(states)}), and this has {len(state.history)}: with --to it can be rewritten"
+            f"({', '.join(states)}), and this has {len(state.history)}: with --to it can be rewritten; where "
+            "two layers share a parameter, --shared LAYER/NUMBER=LAYER/NUMBER says so"
         )
     of_state = {
         name: dict(zip(names, state.history[i * len(names) : (i + 1) * len(names)], strict=True))

@@ -177,7 +177,7 @@ def convert(
         typer.Option(
             "--shared",
             metavar="LAYER/N=LAYER/N",
-            help="Whose blob it is that a layer shares, where Caffe's HDF5 doesn't say; may be given again.",
+            help="Whose blob it is that a layer shares, where Caffe's file doesn't say; may be given again.",
             show_default=False,
         ),
     ] = None,

@@ -123,7 +123,8 @@ def _parameters(
         if odd or (state.history and count != len(found)):
             raise SolverFileError(
                 f"{source}: a history of {len(state.history)} arrays, and {len(found)} parameters in the "
-                f"model: which of them {definition.name} learned isn't said"
+                f"model: which of them {definition.name} learned isn't said (where two layers share one, "
+                "--shared LAYER/NUMBER=LAYER/NUMBER does)"
             )
         return found
     if missing := [name for name in learned if name not in found]:

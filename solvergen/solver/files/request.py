@@ -67,8 +67,8 @@ class Request:
 
     ``form``: what the target is; None: a file of torch's by its ending, else the Solver's. ``spec``: whose
     state it is, where the file doesn't say. ``chosen``: of the solver file that gives hyperparameters.
-    ``iteration``: how many updates there were, where the file doesn't say. ``shared``: whose blobs are that
-    an HDF5 file of Caffe's leaves out.
+    ``iteration``: how many updates there were, where the file doesn't say. ``shared``: whose the blobs are
+    that layers share, where a file of Caffe's doesn't say.
     """
 
     form: Form | None = None

@@ -1,4 +1,5 @@
-"""Whose a shared blob is, where a file has it in its owner's layer alone, as Caffe's HDF5 does."""
+"""Whose a shared blob is, where a file doesn't say: Caffe's HDF5 has it in its owner's layer alone, and
+binaryproto once for each of its users."""
 
 from __future__ import annotations
 
@@ -58,8 +59,11 @@ def _filled(layer: LayerData, arrays: Mapping[int, HostArray]) -> LayerData:
     blobs = list(layer.blobs)
     for index, array in sorted(arrays.items()):
         if index < len(blobs):
-            if blobs[index] is not None:
-                raise SolverFileError(f"blob {index} of layer {quoted(layer.name)} is its own")
+            own = blobs[index]
+            if own is not None and not _same(own, array):
+                raise SolverFileError(
+                    f"blob {index} of layer {quoted(layer.name)} is its own: it has other numbers"
+                )
             blobs[index] = array
         elif index == len(blobs):
             blobs.append(array)
@@ -68,3 +72,7 @@ def _filled(layer: LayerData, arrays: Mapping[int, HostArray]) -> LayerData:
                 f"blob {index} of layer {quoted(layer.name)}, and nothing says whose {len(blobs)} is"
             )
     return dataclasses.replace(layer, blobs=tuple(blobs))
+
+
+def _same(a: HostArray, b: HostArray) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()

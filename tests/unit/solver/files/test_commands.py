@@ -294,3 +294,47 @@ def test_show_is_for_optimizers(here: Path, capsys: pytest.CaptureFixture[str]) 
         "s.safetensors: a file of the Solver's, not an optimizer's snapshot: `solvergen snapshot inspect`"
         in err
     )
+
+
+def test_convert_to_an_optimizers_snapshot_and_back(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from solvergen.runtime import snapshots
+
+    names = write_pair("net", 7, small_model(), small_state(), "BINARYPROTO")
+    Path("solver.prototxt").write_text(
+        'net: "n" base_lr: 0.5 lr_policy: "fixed" momentum: 0.25 type: "SGD" max_iter: 9 solver_mode: CPU'
+    )
+    for wrong, words in (
+        (("--as", "zip"), "solver, optimizer or torch"),
+        (("--solver", "solver.prototxt"), "--solver belongs to --as optimizer"),
+        (("--iter", "3"), "--iter is for sources of torch's"),
+    ):
+        code, _, err = said(capsys, "convert", names[1], "x.solverstate", *wrong)
+        assert (code, words in " ".join(err.replace("│", " ").split())) == (2, True), err
+    words = ("convert", names[1], "o.safetensors", "--as", "optimizer")
+    code, _, err = said(capsys, *words, "--solver", "solver.prototxt")
+    assert (code, "where two layers share one, --shared" in err) == (1, True), err
+    words += ("--shared", "two/0=one/0")
+    code, out, err = said(capsys, *words, "--solver", "solver.prototxt")
+    assert code == 0, err
+    assert "o.safetensors: caffe_sgd at rest where" in out
+    data = snapshots.load("o.safetensors")
+    assert (data.spec, {tensor.t for tensor in data.tensors}) == ("caffe_sgd", {7})
+    assert (data.groups[0].hyperparameters["lr"], data.groups[0].hyperparameters["momentum"]) == (0.5, 0.25)
+    assert said(capsys, "convert", "o.safetensors", "back_iter_7.solverstate")[0] == 0
+    without_step = dataclasses.replace(small_state(), current_step=0)
+    assert same_state(read_state("back_iter_7.solverstate"), without_step)
+
+
+def test_convert_to_torch_and_back(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch = pytest.importorskip("torch", reason="torch isn't installed: pip install torch")
+    names = write_pair("net", 7, small_model(), small_state(), "BINARYPROTO")
+    rule = ("--from", "caffe_sgd", "--to", "sgd", "--lr", "0.5")
+    code, out, err = said(capsys, "convert", names[1], "t.optimizer.pt", *rule, "--shared", "two/0=one/0")
+    assert code == 0, err
+    assert "t.model.pt: its model" in out
+    found = torch.load("t.optimizer.pt", weights_only=True)
+    np.testing.assert_array_equal(found["state"][1]["momentum_buffer"].numpy(), small_state().history[1] * 2)
+    code, out, err = said(capsys, "convert", "t.optimizer.pt", "back_iter_7.solverstate", "--iter", "7")
+    assert code == 0, err
+    state = read_state("back_iter_7.solverstate")
+    assert (state.iter, len(state.history)) == (7, 3)

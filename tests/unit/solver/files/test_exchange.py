@@ -15,6 +15,7 @@ from solvergen.solver.files.data import LayerData
 from solvergen.solver.files.naming import model_of, named, names_of, owned
 from solvergen.solver.files.request import Conventions, Request
 from solvergen.solver.net.dense import Param
+from solvergen.solver.training.events import Collected, Warned
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.standard_normal((12, 4)), RNG.standard_normal((12, 2))
@@ -30,12 +31,12 @@ def net(dtype=np.float32, tied=False):
     return DenseNet(X, Y, layers, batch_size=4, dtype=dtype)
 
 
-def solver(tmp_path, form="SAFETENSORS", *, of=None, **more):
+def solver(tmp_path, form="SAFETENSORS", *, of=None, log=None, **more):
     params = SolverParameters(
         base_lr=0.125, lr_policy="step", gamma=0.5, stepsize=3, max_iter=9, solver_mode="CPU",
         snapshot_prefix=str(tmp_path / "s"), snapshot_format=form, **more,
     )  # fmt: skip
-    return Solver(params, of or net(), backend="numpy")
+    return Solver(params, of or net(), backend="numpy", log=log)
 
 
 def gradients(of):
@@ -86,19 +87,23 @@ def test_a_native_state_becomes_an_optimizer_that_goes_on_alike(tmp_path, rule, 
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("optimizer") or rule["type"])
-def test_there_and_back_a_run_ends_with_the_same_bits(tmp_path, rule):
-    whole = solver(tmp_path, **rule)
+@pytest.mark.parametrize("tied", [False, True])
+def test_there_and_back_a_run_ends_with_the_same_bits(tmp_path, rule, tied):
+    whole = solver(tmp_path, of=net(tied=tied), **rule)
     whole.step(9)
-    first = solver(tmp_path, **rule)
+    first = solver(tmp_path, of=net(tied=tied), **rule)
     first.step(4)
     _, state = first.snapshot()
     place = first.net.position()
     between, back = str(tmp_path / "o.h5"), str(tmp_path / "back_iter_4.state.safetensors")
     convert(state, between, Request(form="optimizer"))
     convert(between, back)
-    second = solver(tmp_path, **rule)
+    log = Collected()
+    second = solver(tmp_path, of=net(tied=tied), log=log, **rule)
     second.restore(back)
     assert second.iter == 4
+    told = [event.text for event in log.events if isinstance(event, Warned)]
+    assert not any("ignoring layer" in text or "there is no layer" in text for text in told)
     second.net.seek(place)
     second.step(5)
     for mine, theirs in zip(second.net.learnable, whole.net.learnable, strict=True):

@@ -142,7 +142,7 @@ def test_a_shared_blob_of_caffes(tmp_path: Path) -> None:
         (["three/0=one/0"], "no layer 'three'"),
         (["two/0=four/0"], "said to be blob 0 of 'four', and there is none"),
         (["two/0=one/7"], "blob 7 of 'one', and there is none"),
-        (["one/0=two/1"], "blob 0 of layer 'one' is its own"),
+        (["one/0=two/1"], "blob 0 of layer 'one' is its own: it has other numbers"),
         (["two/4=one/0"], "blob 4 of layer 'two', and nothing says whose 2 is"),
     ],
 )
