@@ -66,9 +66,9 @@ class Source:
         Of elements of float32 that is within general powers and what they call, within the terms of
         reductions and what adds them, and where a stage's number is rounded. Where a power is called, or
         values of lines are read, what is ``movable`` (conversions to arguments and from values, comparisons)
-        may stand anywhere; arithmetic between would be found. Where the compiler says of no line, only whether the text has such functions
-        is known, beside those of one line that every kernel has. What is compiled for elements of float64
-        only, under ``#if SG_PARAM == 1``, doesn't count.
+        may stand anywhere; arithmetic between would be found. Where the compiler says of no line, only
+        whether the text has such functions is known, beside those of one line that every kernel has. What is
+        compiled for elements of float64 only, under ``#if SG_PARAM == 1``, doesn't count.
         """
         known = [n for n in (place.source, *place.calls) if 0 < n <= len(self.lines)]
         if not place.source:
