@@ -10,9 +10,9 @@ from solvergen.runtime.equations import equation_above
 from solvergen.runtime.ptx.module import Place
 
 _WIDE = re.compile(r"^\s*SG_FUNCTION (?:double \w+|sg_real sg_rounded)\(")
-_TERM = re.compile(r"::sg_term\(")
-"""Where a pass over tiles forms terms: compilers that compute one for several reductions give the line of a
-use of it."""
+_TERM = re.compile(r"::sg_term\(|\] = sg_total;$")
+"""Where a pass over tiles forms terms, or hands a row's total on: compilers that compute a term for several
+reductions give the line of a use of it, and so they do for the last addition to a total."""
 _TILES = "const sg_tile &sg_this"
 _LINES = "struct sg_values_of_lines {"
 _FLOAT64_ONLY = "#if SG_PARAM == 1"
