@@ -204,6 +204,23 @@ class Workspace(Protocol):
         ...
 
 
+class RowWork(Protocol):
+    """What is done with some rows of tensors, for gradients that are given by rows."""
+
+    def taken(self, whole: Array, places: HostArray, part: Array | None = None) -> Array:
+        """The rows ``places`` of ``whole``: in ``part``, or in an array of their own."""
+        ...
+
+    def put(self, whole: Array, places: HostArray, part: Array) -> None:
+        """Overwrite the rows ``places`` of ``whole``, each named once."""
+        ...
+
+    def summed(self, rows: Array, which: HostArray, count: int) -> Array:
+        """``count`` rows in the compute type: the n-th is 0 plus, one after the other, those of ``rows`` for
+        which ``which`` is n."""
+        ...
+
+
 class Backend(Protocol):
     """Where arrays live and what runs the update."""
 
@@ -247,6 +264,18 @@ class Backend(Protocol):
         """The slow, exact check. Raises ``ArrayError`` that says what is wrong (shape, dtype, device,
         layout; a parameter made read-only). Whether it overlaps what the optimizer owns is the caller's to
         check."""
+        ...
+
+    def read_rows(self, what: str, param: Array, indices: object, rows: object) -> tuple[HostArray, Array]:
+        """What a gradient by rows says: its indices on the host, and its rows where ``param`` lives.
+
+        Raises ArrayError that begins with ``what`` unless they are arrays that the backend can read. Shapes,
+        dtypes and numbers are the caller's to check.
+        """
+        ...
+
+    def rows(self, param: Array) -> RowWork:
+        """What works on rows of ``param`` and its states."""
         ...
 
     def workspace(
