@@ -569,7 +569,7 @@ sg_exp_avg_sq_at,
 
 /* A tile's whole row, from left to right and with what follows from it, so that memory is read
    steadily. */
-static __attribute__((noinline)) void sg_whole_1_0(
+static __attribute__((noinline)) void sg_run_0_by_1(
 sg_param const *restrict sg_param_at_0,
 sg_grad const *restrict sg_grad_at_0,
 sg_state *restrict sg_exp_avg_at_0,
@@ -685,7 +685,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
                     if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
                     const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                    sg_whole_1_0(
+                    sg_run_0_by_1(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
                         (sg_state *)buffers[2] + sg_at,

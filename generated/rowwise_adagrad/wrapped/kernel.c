@@ -868,7 +868,7 @@ sg_wrap_average_at,
 
 /* A tile's whole row, from left to right and with what follows from it, so that memory is read
    steadily. */
-static __attribute__((noinline)) void sg_whole_1_2(
+static __attribute__((noinline)) void sg_run_2_by_1(
 sg_param const *restrict sg_param_at_0,
 sg_grad const *restrict sg_grad_at_0,
 #if SG_OPTION_wrap_accumulate
@@ -1023,7 +1023,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
                         sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
                     if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
                     const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                    sg_whole_1_2(
+                    sg_run_2_by_1(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
 #if SG_OPTION_wrap_accumulate

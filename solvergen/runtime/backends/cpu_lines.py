@@ -145,7 +145,7 @@ class CpuLines:
         return found
 
     def _rows_of_several_tiles(self) -> tuple[HostArray, HostArray, HostArray]:
-        """Where their partial totals begin and end, and their numbers. Of others the kernel leaves the total."""
+        """Where their partial totals lie, and their numbers. Of other rows kernels leave the total."""
         across = np.repeat(-(-self._geometry[:, 2] // TILE_COLUMNS), line_counts("rows", self._geometry))
         ends = np.cumsum(across).astype(np.int64)
         several = np.flatnonzero(across > 1)
