@@ -359,6 +359,8 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
 
 /* Narrow rows that are halved abreast. */
 #define SG_ABREAST 16
+/* Tiles of one column that are added up abreast. */
+#define SG_CHAINS 8
 
 /* Reduces terms of rows of a tile. */
 #define SG_REDUCING(name, one, eight)                                                                      \
@@ -415,16 +417,28 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
         }                                                                                                  \
     }                                                                                                      \
                                                                                                            \
+    /* Totals of the only column of tiles below one another: one addition waits for another in a tile alone. */ \
+    static __attribute__((noinline, unused)) void sg_single_##name(                                        \
+        const double *restrict terms, int64_t tiles, double *restrict totals, int64_t stride) {            \
+        for (int64_t first = 0; first < tiles; first += SG_CHAINS) {                                       \
+            const int64_t there = tiles - first < SG_CHAINS ? tiles - first : SG_CHAINS;                   \
+            double chains[SG_CHAINS] = {0.0};                                                              \
+            if (there == SG_CHAINS)                                                                        \
+                for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                                 \
+                    for (int64_t k = 0; k < SG_CHAINS; ++k)                                                \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            else                                                                                           \
+                for (int64_t k = 0; k < there; ++k)                                                        \
+                    for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                             \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            for (int64_t k = 0; k < there; ++k)                                                            \
+                totals[(first + k) * stride] = chains[k];                                                  \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
     /* Adds terms of rows to totals of columns, from the top. */                                           \
     static __attribute__((noinline, unused)) void sg_columns_##name(                                       \
         double *restrict columns, const double *restrict terms, int64_t rows, int64_t width) {             \
-        if (width == 1) {                                                                                  \
-            double total = columns[0];                                                                     \
-            for (int64_t r = 0; r < rows; ++r)                                                             \
-                total = one(total, terms[r]);                                                              \
-            columns[0] = total;                                                                            \
-            return;                                                                                        \
-        }                                                                                                  \
         for (int64_t r = 0; r < rows; ++r)                                                                 \
             for (int64_t i = 0; i < width; ++i)                                                            \
                 columns[i] = one(columns[i], terms[r * width + i]);                                        \
@@ -482,7 +496,7 @@ sg_exp_avg_at,
 
 /* A tile's whole row, from left to right and with what follows from it, so that memory is read
    steadily. */
-static __attribute__((noinline)) void sg_whole_1_0(
+static __attribute__((noinline)) void sg_run_0_by_1(
 sg_param const *restrict sg_param_at_0,
 sg_grad const *restrict sg_grad_at_0,
 sg_state const *restrict sg_exp_avg_at_0,
@@ -524,7 +538,7 @@ sg_exp_avg_at_0,
 
 /* Some whole rows of a tile, 4 at a time, from left to right and with what follows from it, so that memory is read
    steadily. */
-static __attribute__((noinline)) void sg_whole_4_0(
+static __attribute__((noinline)) void sg_run_0_by_4(
 sg_param const *restrict sg_param_at_0,
 sg_grad const *restrict sg_grad_at_0,
 sg_state const *restrict sg_exp_avg_at_0,
@@ -669,7 +683,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
                     if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
                     const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                    sg_whole_1_0(
+                    sg_run_0_by_1(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
                         (sg_state *)buffers[2] + sg_at,
@@ -680,7 +694,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     }
                     if (sg_count == SG_TILE_COLUMNS && sg_many == 4) {
                     const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                    sg_whole_4_0(
+                    sg_run_0_by_4(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
                         (sg_state *)buffers[2] + sg_at,
@@ -741,7 +755,14 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
                 sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
-                for (int64_t sg_b = 0; sg_b < sg_behind;) {
+                int64_t sg_b = 0;
+                if (sg_width == 1) {
+                    const int64_t sg_tiles_there = sg_behind / SG_TILE_ROWS;
+                    sg_single_sum(sg_row_0, sg_tiles_there,
+                        sg_column_partials + sg_r / SG_TILE_ROWS * 1 + 0, 1);
+                    sg_b = sg_tiles_there * SG_TILE_ROWS;
+                }
+                while (sg_b < sg_behind) {
                     const int64_t sg_top = (sg_r + sg_b) / SG_TILE_ROWS;
                     const int64_t sg_rest = (sg_top + 1) * SG_TILE_ROWS - sg_r - sg_b;
                     const int64_t sg_part = sg_rest < sg_behind - sg_b ? sg_rest : sg_behind - sg_b;
@@ -955,7 +976,7 @@ sg_one_over_sqrt_exp_avg_sq_col_new_lines,
 
 /* A tile's whole row, from left to right and with what follows from it, so that memory is read
    steadily. */
-static __attribute__((noinline)) void sg_whole_1_3(
+static __attribute__((noinline)) void sg_run_3_by_1(
 sg_param const *restrict sg_param_at_0,
 sg_grad const *restrict sg_grad_at_0,
 sg_state *restrict sg_exp_avg_at_0,
@@ -1018,7 +1039,7 @@ sg_one_over_sqrt_exp_avg_sq_col_new_lines,
 
 /* Some whole rows of a tile, 4 at a time, from left to right and with what follows from it, so that memory is read
    steadily. */
-static __attribute__((noinline)) void sg_whole_4_3(
+static __attribute__((noinline)) void sg_run_3_by_4(
 sg_param const *restrict sg_param_at_0,
 sg_grad const *restrict sg_grad_at_0,
 sg_state *restrict sg_exp_avg_at_0,
@@ -1238,7 +1259,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
                         sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
                     if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
                     const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                    sg_whole_1_3(
+                    sg_run_3_by_1(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
                         (sg_state *)buffers[2] + sg_at,
@@ -1252,7 +1273,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
                     }
                     if (sg_count == SG_TILE_COLUMNS && sg_many == 4) {
                     const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                    sg_whole_4_3(
+                    sg_run_3_by_4(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
                         (sg_state *)buffers[2] + sg_at,
@@ -1326,7 +1347,14 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
                 sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
-                for (int64_t sg_b = 0; sg_b < sg_behind;) {
+                int64_t sg_b = 0;
+                if (sg_width == 1) {
+                    const int64_t sg_tiles_there = sg_behind / SG_TILE_ROWS;
+                    sg_single_sum(sg_row_0, sg_tiles_there,
+                        sg_column_partials + sg_r / SG_TILE_ROWS * 1 + 0, 1);
+                    sg_b = sg_tiles_there * SG_TILE_ROWS;
+                }
+                while (sg_b < sg_behind) {
                     const int64_t sg_top = (sg_r + sg_b) / SG_TILE_ROWS;
                     const int64_t sg_rest = (sg_top + 1) * SG_TILE_ROWS - sg_r - sg_b;
                     const int64_t sg_part = sg_rest < sg_behind - sg_b ? sg_rest : sg_behind - sg_b;
@@ -1510,311 +1538,429 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
     }
 }
 
-/* Stage 1, rows: numbers of each, in float64. */
+/* Stage 1, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_1(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double beta2 = sg_wide[0];
+        const double one_minus_beta2 = sg_wide[1];
+        const double exp_avg_sq_row = sg_row_states[0];
+        const double mean_square_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:45
+        const double exp_avg_sq_row_new = beta2 * exp_avg_sq_row + one_minus_beta2 * mean_square_rows;
+        const double one_over_sqrt_exp_avg_sq_row_new = 1.0 / sg_sqrt64(exp_avg_sq_row_new);
+        sg_row_values[0] = exp_avg_sq_row_new;
+        sg_row_values[2] = one_over_sqrt_exp_avg_sq_row_new;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double beta2 = sg_wide[0];
-            const double one_minus_beta2 = sg_wide[1];
-            const double exp_avg_sq_row = sg_row_states[0];
-        const double mean_square_rows = sg_row_totals[0] / (double)sg_geometry[2];
-        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:45
-        const double exp_avg_sq_row_new = beta2 * exp_avg_sq_row + one_minus_beta2 * mean_square_rows;
-        const double one_over_sqrt_exp_avg_sq_row_new = 1.0 / sg_sqrt64(exp_avg_sq_row_new);
-            sg_row_values[0] = exp_avg_sq_row_new;
-            sg_row_values[2] = one_over_sqrt_exp_avg_sq_row_new;
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_1(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 1, columns: numbers of each, in float64. */
+/* Stage 1, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_columns_run_1(
+    const double *restrict sg_column_totals_at, double *restrict sg_column_values_at, double *restrict sg_column_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_column_totals = sg_column_totals_at + sg_l * SG_COLUMN_TOTALS;
+        double *const sg_column_values = sg_column_values_at + sg_l * SG_COLUMN_VALUES;
+        double *const sg_column_states = sg_column_states_at + sg_l * SG_COLUMN_STATES;
+        (void)sg_column_totals, (void)sg_column_values, (void)sg_column_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double beta2 = sg_wide[0];
+        const double one_minus_beta2 = sg_wide[1];
+        const double exp_avg_sq_col = sg_column_states[0];
+        const double mean_square_columns = sg_column_totals[0] / (double)sg_geometry[1];
+        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:46
+        const double exp_avg_sq_col_new = beta2 * exp_avg_sq_col + one_minus_beta2 * mean_square_columns;
+        const double one_over_sqrt_exp_avg_sq_col_new = 1.0 / sg_sqrt64(exp_avg_sq_col_new);
+        sg_column_values[0] = one_over_sqrt_exp_avg_sq_col_new;
+        sg_column_values[2] = exp_avg_sq_col_new;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_columns_stage_1(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const double *const sg_column_totals = lines->column_totals + sg_line * SG_COLUMN_TOTALS;
-            double *const sg_column_values = lines->column_values + sg_line * SG_COLUMN_VALUES;
-            double *const sg_column_states = lines->column_states + sg_line * SG_COLUMN_STATES;
-            (void)sg_column_totals, (void)sg_column_values, (void)sg_column_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double beta2 = sg_wide[0];
-            const double one_minus_beta2 = sg_wide[1];
-            const double exp_avg_sq_col = sg_column_states[0];
-        const double mean_square_columns = sg_column_totals[0] / (double)sg_geometry[1];
-        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:46
-        const double exp_avg_sq_col_new = beta2 * exp_avg_sq_col + one_minus_beta2 * mean_square_columns;
-        const double one_over_sqrt_exp_avg_sq_col_new = 1.0 / sg_sqrt64(exp_avg_sq_col_new);
-            sg_column_values[0] = one_over_sqrt_exp_avg_sq_col_new;
-            sg_column_values[2] = exp_avg_sq_col_new;
+            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_columns_run_1(
+                lines->column_totals + sg_line * SG_COLUMN_TOTALS,
+                lines->column_values + sg_line * SG_COLUMN_VALUES,
+                lines->column_states + sg_line * SG_COLUMN_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 2, matrices: numbers of each, in float64. */
+/* Stage 2, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_matrices_run_2(
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_matrix_totals = sg_matrix_totals_at + sg_l * SG_MATRIX_TOTALS;
+        double *const sg_matrix_values = sg_matrix_values_at + sg_l * SG_MATRIX_VALUES;
+        double *const sg_matrix_states = sg_matrix_states_at + sg_l * SG_MATRIX_STATES;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_totals[0];
+        sg_matrix_values[0] = sum_exp_avg_sq_row_new_matrices;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_matrices_stage_2(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[5] + sg_l;
             const int64_t sg_matrix = sg_line;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_totals[0];
-            sg_matrix_values[0] = sum_exp_avg_sq_row_new_matrices;
+            sg_many = sg_end - sg_l;
+            sg_matrices_run_2(
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 2, rows: numbers of each, in float64. */
+/* Stage 2, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_2(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_values[0];
+        const double exp_avg_sq_row_new = sg_row_values[0];
+        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:47
+        const double row_scale = sg_sqrt64(sum_exp_avg_sq_row_new_matrices / (double)sg_geometry[1] / exp_avg_sq_row_new);
+        sg_row_values[1] = row_scale;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_rows_stage_2(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double sum_exp_avg_sq_row_new_matrices = sg_matrix_values[0];
-            const double exp_avg_sq_row_new = sg_row_values[0];
-        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:47
-        const double row_scale = sg_sqrt64(sum_exp_avg_sq_row_new_matrices / (double)sg_geometry[1] / exp_avg_sq_row_new);
-            sg_row_values[1] = row_scale;
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_2(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 4, rows: numbers of each, in float64. */
+/* Stage 4, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_4(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double beta3 = sg_wide[3];
+        const double one_minus_beta3 = sg_wide[4];
+        const double exp_avg_sq_row_new = sg_row_values[0];
+        const double exp_avg_res_row = sg_row_states[1];
+        const double mean_difference_rows = sg_row_totals[1] / (double)sg_geometry[2];
+        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:53
+        const double exp_avg_res_row_new = beta3 * exp_avg_res_row + one_minus_beta3 * mean_difference_rows;
+        sg_row_values[3] = exp_avg_res_row_new;
+        sg_row_states[0] = exp_avg_sq_row_new;
+        sg_row_states[1] = exp_avg_res_row_new;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double beta3 = sg_wide[3];
-            const double one_minus_beta3 = sg_wide[4];
-            const double exp_avg_sq_row_new = sg_row_values[0];
-            const double exp_avg_res_row = sg_row_states[1];
-        const double mean_difference_rows = sg_row_totals[1] / (double)sg_geometry[2];
-        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:53
-        const double exp_avg_res_row_new = beta3 * exp_avg_res_row + one_minus_beta3 * mean_difference_rows;
-            sg_row_values[3] = exp_avg_res_row_new;
-            sg_row_states[0] = exp_avg_sq_row_new;
-            sg_row_states[1] = exp_avg_res_row_new;
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_4(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 4, columns: numbers of each, in float64. */
+/* Stage 4, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_columns_run_4(
+    const double *restrict sg_column_totals_at, double *restrict sg_column_values_at, double *restrict sg_column_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_column_totals = sg_column_totals_at + sg_l * SG_COLUMN_TOTALS;
+        double *const sg_column_values = sg_column_values_at + sg_l * SG_COLUMN_VALUES;
+        double *const sg_column_states = sg_column_states_at + sg_l * SG_COLUMN_STATES;
+        (void)sg_column_totals, (void)sg_column_values, (void)sg_column_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double beta3 = sg_wide[3];
+        const double one_minus_beta3 = sg_wide[4];
+        const double exp_avg_sq_col_new = sg_column_values[2];
+        const double exp_avg_res_col = sg_column_states[1];
+        const double mean_difference_columns = sg_column_totals[1] / (double)sg_geometry[1];
+        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:54
+        const double exp_avg_res_col_new = beta3 * exp_avg_res_col + one_minus_beta3 * mean_difference_columns;
+        const double one_over_sqrt_exp_avg_res_col_new = 1.0 / sg_sqrt64(exp_avg_res_col_new);
+        sg_column_values[1] = one_over_sqrt_exp_avg_res_col_new;
+        sg_column_states[0] = exp_avg_sq_col_new;
+        sg_column_states[1] = exp_avg_res_col_new;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_columns_stage_4(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const double *const sg_column_totals = lines->column_totals + sg_line * SG_COLUMN_TOTALS;
-            double *const sg_column_values = lines->column_values + sg_line * SG_COLUMN_VALUES;
-            double *const sg_column_states = lines->column_states + sg_line * SG_COLUMN_STATES;
-            (void)sg_column_totals, (void)sg_column_values, (void)sg_column_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double beta3 = sg_wide[3];
-            const double one_minus_beta3 = sg_wide[4];
-            const double exp_avg_sq_col_new = sg_column_values[2];
-            const double exp_avg_res_col = sg_column_states[1];
-        const double mean_difference_columns = sg_column_totals[1] / (double)sg_geometry[1];
-        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:54
-        const double exp_avg_res_col_new = beta3 * exp_avg_res_col + one_minus_beta3 * mean_difference_columns;
-        const double one_over_sqrt_exp_avg_res_col_new = 1.0 / sg_sqrt64(exp_avg_res_col_new);
-            sg_column_values[1] = one_over_sqrt_exp_avg_res_col_new;
-            sg_column_states[0] = exp_avg_sq_col_new;
-            sg_column_states[1] = exp_avg_res_col_new;
+            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_columns_run_4(
+                lines->column_totals + sg_line * SG_COLUMN_TOTALS,
+                lines->column_values + sg_line * SG_COLUMN_VALUES,
+                lines->column_states + sg_line * SG_COLUMN_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 5, matrices: numbers of each, in float64. */
+/* Stage 5, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_matrices_run_5(
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_matrix_totals = sg_matrix_totals_at + sg_l * SG_MATRIX_TOTALS;
+        double *const sg_matrix_values = sg_matrix_values_at + sg_l * SG_MATRIX_VALUES;
+        double *const sg_matrix_states = sg_matrix_states_at + sg_l * SG_MATRIX_STATES;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sum_exp_avg_res_row_new_matrices = sg_matrix_totals[1];
+        sg_matrix_values[1] = sum_exp_avg_res_row_new_matrices;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_matrices_stage_5(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[5] + sg_l;
             const int64_t sg_matrix = sg_line;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-        const double sum_exp_avg_res_row_new_matrices = sg_matrix_totals[1];
-            sg_matrix_values[1] = sum_exp_avg_res_row_new_matrices;
+            sg_many = sg_end - sg_l;
+            sg_matrices_run_5(
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 5, rows: numbers of each, in float64. */
+/* Stage 5, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_5(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sum_exp_avg_res_row_new_matrices = sg_matrix_values[1];
+        const double exp_avg_res_row_new = sg_row_values[3];
+        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:55
+        const double res_scale = sg_sqrt64(sum_exp_avg_res_row_new_matrices / (double)sg_geometry[1] / exp_avg_res_row_new);
+        sg_row_values[4] = res_scale;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_rows_stage_5(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double sum_exp_avg_res_row_new_matrices = sg_matrix_values[1];
-            const double exp_avg_res_row_new = sg_row_values[3];
-        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:55
-        const double res_scale = sg_sqrt64(sum_exp_avg_res_row_new_matrices / (double)sg_geometry[1] / exp_avg_res_row_new);
-            sg_row_values[4] = res_scale;
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_5(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }

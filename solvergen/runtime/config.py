@@ -38,7 +38,7 @@ def describe(
     """The configuration: dicts, lists, strings, numbers, bools and None only, so that JSON can hold it.
 
     A derived option is None. Names of tensors are given only where there are several groups, and those of
-    ``frozen`` ones only where there are some; so is what was said of ``blocks``, and ``constraints``, by name.
+    ``frozen`` ones only where there are some; so are ``blocks`` and ``constraints``, by name.
     """
     given = {} if blocks is None else blocks
     return {

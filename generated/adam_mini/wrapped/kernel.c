@@ -362,6 +362,8 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
 
 /* Narrow rows that are halved abreast. */
 #define SG_ABREAST 16
+/* Tiles of one column that are added up abreast. */
+#define SG_CHAINS 8
 
 /* Reduces terms of rows of a tile. */
 #define SG_REDUCING(name, one, eight)                                                                      \
@@ -418,16 +420,28 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
         }                                                                                                  \
     }                                                                                                      \
                                                                                                            \
+    /* Totals of the only column of tiles below one another: one addition waits for another in a tile alone. */ \
+    static __attribute__((noinline, unused)) void sg_single_##name(                                        \
+        const double *restrict terms, int64_t tiles, double *restrict totals, int64_t stride) {            \
+        for (int64_t first = 0; first < tiles; first += SG_CHAINS) {                                       \
+            const int64_t there = tiles - first < SG_CHAINS ? tiles - first : SG_CHAINS;                   \
+            double chains[SG_CHAINS] = {0.0};                                                              \
+            if (there == SG_CHAINS)                                                                        \
+                for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                                 \
+                    for (int64_t k = 0; k < SG_CHAINS; ++k)                                                \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            else                                                                                           \
+                for (int64_t k = 0; k < there; ++k)                                                        \
+                    for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                             \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            for (int64_t k = 0; k < there; ++k)                                                            \
+                totals[(first + k) * stride] = chains[k];                                                  \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
     /* Adds terms of rows to totals of columns, from the top. */                                           \
     static __attribute__((noinline, unused)) void sg_columns_##name(                                       \
         double *restrict columns, const double *restrict terms, int64_t rows, int64_t width) {             \
-        if (width == 1) {                                                                                  \
-            double total = columns[0];                                                                     \
-            for (int64_t r = 0; r < rows; ++r)                                                             \
-                total = one(total, terms[r]);                                                              \
-            columns[0] = total;                                                                            \
-            return;                                                                                        \
-        }                                                                                                  \
         for (int64_t r = 0; r < rows; ++r)                                                                 \
             for (int64_t i = 0; i < width; ++i)                                                            \
                 columns[i] = one(columns[i], terms[r * width + i]);                                        \
@@ -852,7 +866,7 @@ sg_wrap_average_at,
 
 /* A tile's whole row, from left to right and with what follows from it, so that memory is read
    steadily. */
-static __attribute__((noinline)) void sg_whole_1_2(
+static __attribute__((noinline)) void sg_run_2_by_1(
 sg_param const *restrict sg_param_at_0,
 sg_grad const *restrict sg_grad_at_0,
 sg_state *restrict sg_exp_avg_at_0,
@@ -1007,7 +1021,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
                         sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
                     if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
                     const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                    sg_whole_1_2(
+                    sg_run_2_by_1(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
                         (sg_state *)buffers[2] + sg_at,
@@ -1279,41 +1293,31 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
     }
 }
 
-/* Stage 3, rows: numbers of each, in float64. */
-__attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
-    const struct sg_stage *stage = job->stage;
-    const struct sg_lines *lines = stage->lines;
-    for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
-        const struct sg_chunk *piece = &job->pieces[sg_p];
-        const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
-        const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
-            const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double beta2 = sg_wide[4];
-            const double one_minus_beta2 = sg_wide[5];
-            const double sqrt_one_minus_beta2_pow_t = sg_wide[6];
-            const double eps = sg_wide[7];
-            const double lr_over_one_minus_beta1_pow_t = sg_wide[8];
-            const double exp_avg_sq = sg_row_states[0];
+/* Stage 3, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_3(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double beta2 = sg_wide[4];
+        const double one_minus_beta2 = sg_wide[5];
+        const double sqrt_one_minus_beta2_pow_t = sg_wide[6];
+        const double eps = sg_wide[7];
+        const double lr_over_one_minus_beta1_pow_t = sg_wide[8];
+        const double exp_avg_sq = sg_row_states[0];
         const double mean_grad_new_10_times_grad_new_10_rows = sg_row_totals[0] / (double)sg_geometry[2];
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2, blocks)      specs/adam_mini.yaml:36
         const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_new_10_times_grad_new_10_rows;
@@ -1321,8 +1325,34 @@ __attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line
         const double denom = sg_sqrt64(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
         // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:38
         const double rate = lr_over_one_minus_beta1_pow_t / denom;
-            sg_row_values[0] = rate;
-            sg_row_states[0] = exp_avg_sq_new;
+        sg_row_values[0] = rate;
+        sg_row_states[0] = exp_avg_sq_new;
+    }
+}
+
+__attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
+    const struct sg_stage *stage = job->stage;
+    const struct sg_lines *lines = stage->lines;
+    for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
+        const struct sg_chunk *piece = &job->pieces[sg_p];
+        const int64_t sg_position = stage->positions[piece->tensor];
+        const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
+            const int64_t sg_line = sg_geometry[3] + sg_l;
+            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_3(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }

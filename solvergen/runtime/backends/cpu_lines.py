@@ -73,7 +73,7 @@ class CpuLines:
         self._keeps: list[object] = []
 
     def _rows(self) -> HostArray:
-        """How many rows of each tensor are taken at a time: of narrow matrices whole tiles below one another."""
+        """How many rows of each tensor are taken at a time: of narrow matrices those of several tiles."""
         width = np.maximum(self._geometry[:, 2], 1)
         below = np.where(width <= TILE_COLUMNS // 2, NARROW // (width * TILE_ROWS), 1)
         rows: HostArray = TILE_ROWS * np.maximum(below, 1)
@@ -145,7 +145,7 @@ class CpuLines:
         return found
 
     def _rows_of_several_tiles(self) -> tuple[HostArray, HostArray, HostArray]:
-        """Where their partial totals begin and end, and their numbers; of others the kernel leaves the total."""
+        """Where their partial totals lie, and their numbers. Of other rows kernels leave the total."""
         across = np.repeat(-(-self._geometry[:, 2] // TILE_COLUMNS), line_counts("rows", self._geometry))
         ends = np.cumsum(across).astype(np.int64)
         several = np.flatnonzero(across > 1)
