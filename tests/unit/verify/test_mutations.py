@@ -150,6 +150,12 @@ def test_every_fault_is_one_change_of_one_place(name: str, file: str) -> None:
     assert not any("//" in mutant.before for mutant in faults)  # comments are left alone
 
 
+def test_hints_are_no_faults() -> None:
+    text = Path(shipped()["sm3"].definition.folder, "kernel.c").read_text(encoding="utf-8")
+    assert "__builtin_prefetch" in text
+    assert not any("prefetch" in mutant.source for mutant in faults_in_kernel(text, "kernel.c"))
+
+
 def test_sums_and_addresses_are_not_flushed() -> None:
     """No processor flushes doubles or whole numbers where it keeps subnormal elements."""
     for name, file in (("lamb", "kernel.c"), ("adafactor", "kernel.cu")):
