@@ -79,7 +79,7 @@ def test_every_fault_is_noticed(spec: str, target: str) -> None:
     assert not wrong, "said to compute the same, and doesn't:\n" + "\n".join(wrong)
     survivors = [f"{o.mutant}  {o.how}" for o in score.survivors]
     assert not survivors, f"{len(survivors)} faults that verify doesn't notice:\n" + "\n".join(survivors)
-    assert score.noticed > len(found) / 2  # most are viable, and another program
+    assert score.noticed > len(found) / 3  # many are viable, and another program
 
 
 @pytest.mark.skipif(_MISSING["cpu"] is not None, reason=str(_MISSING["cpu"]))

@@ -18,6 +18,8 @@ _OF_LINES = re.compile(
     r"sg_(?:geometry|shapes|offsets|tiles?|row_\w+|column_\w+|matrix_\w+|here|across|down|width)\b"
 )
 """What tells a line of text that does."""
+_HINT = re.compile(r"__builtin_prefetch|\bSG_AHEAD\b")
+"""What is fetched beforehand: it computes nothing."""
 _NOT_OF_ELEMENTS = re.compile(r"\bsg_lanes_\d+\[|\bsg_lines\.")
 """Sums and addresses: no processor flushes doubles or whole numbers that stand beside elements."""
 _KERNEL = re.compile(r"sg_(?:kernel|head|(?:pass|head|aligned)_\d+)")
@@ -119,7 +121,7 @@ def faults_in_kernel(text: str, file: str) -> list[Mutant]:
     """
     tokens = Tokens(text)
     faults = (*_by_token(tokens, file), *_by_line(tokens, file), *_by_rule(text, file))
-    found = {(*mutant.key, mutant.start): mutant for mutant in faults}
+    found = {(*mutant.key, mutant.start): mutant for mutant in faults if not _HINT.search(mutant.source)}
     return sorted(found.values(), key=lambda m: (m.start, m.kind, m.after))
 
 
