@@ -16,7 +16,7 @@ import numpy as np
 
 from solvergen.errors import ArrayError, HyperparameterError, OptimizerError
 from solvergen.runtime.arrays import Array
-from solvergen.runtime.buffers import type_name, writable
+from solvergen.runtime.buffers import converted, type_name, writable
 from solvergen.runtime.closures import Closure
 from solvergen.runtime.cohorts import Cohort
 from solvergen.runtime.definition import Definition, definition_of
@@ -150,6 +150,26 @@ class WrappedOptimizer(Optimizer):
         finally:
             uninterrupted(put_back)
 
+    @property
+    def shadows(self) -> TensorView[Any]:
+        """The copies of the parameters in the type that ``Wrappers(shadow=...)`` names, by name: the live
+        arrays. A step writes them with the parameters; what else writes parameters has ``refresh_shadows`` to
+        call (``load`` does so itself)."""
+        if not self._shadows:
+            raise OptimizerError("this optimizer keeps no copy; make one with Wrappers(shadow='bfloat16')")
+        return self._view("shadows", {self._names[i]: i for i in self._shadows}, self._shadows.__getitem__)
+
+    def refresh_shadows(self) -> None:
+        """Make the copies anew from the parameters, as they are now."""
+        self._check_idle("refresh_shadows")
+        uninterrupted(self._refresh)
+
+    def _refresh(self) -> None:
+        backend = self._backend
+        for i, shadow in self._shadows.items():
+            host = backend.to_host(self._tensors[i].plan.param)
+            backend.copy_in(shadow, converted(host, numpy_dtype(backend.dtype_of(shadow))))
+
     def _exchange(self, param: Array, average: Array, dtype: str) -> Callable[[], None]:
         """Put ``average`` in the place of ``param``. Returns what puts everything back."""
         backend = self._backend
@@ -219,6 +239,13 @@ class WrappedOptimizer(Optimizer):
 
     def _prepare(self) -> None:
         self._writes = self._groups[0].options["wrap_write_update"]
+        copies = [self.definition.array_states.index(name) for name in self.definition.copies]
+        self._shadows = {
+            i: array
+            for i, tensor in enumerate(self._tensors)
+            for array in (tensor.plan.states[column] for column in copies)
+            if array is not None
+        }
         self._sums: Sums | None = None
         if not self._groups[0].options["wrap_accumulate"]:
             return
@@ -316,9 +343,14 @@ class WrappedOptimizer(Optimizer):
         return self._counted(cohort.scalars, self._calls)
 
     def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
-        from solvergen.runtime.rewrapping import with_wrappers
+        from solvergen.runtime.rewrapping import with_own_copies, with_wrappers
 
-        return with_wrappers(data, self.definition, unwrapped(type(self)).definition, self._snapshot)
+        found = with_wrappers(data, self.definition, unwrapped(type(self)).definition, self._snapshot)
+        return with_own_copies(found, self._groups)
+
+    def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
+        super()._restore(data, source, params=params, hyperparameters=hyperparameters)
+        uninterrupted(self._refresh)
 
     def __repr__(self) -> str:
         return self._repr(

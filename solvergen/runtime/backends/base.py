@@ -213,8 +213,8 @@ class Backend(Protocol):
         """The addresses ``[start, end)`` that the array covers; equal where it is empty."""
         ...
 
-    def allocate(self, param: Array, init: Initial) -> Array:
-        """A state array: the parameter's shape, its compute type, filled with ``init``."""
+    def allocate(self, param: Array, init: Initial, dtype: str | None = None) -> Array:
+        """A state array: the parameter's shape, its compute type (or ``dtype``), filled with ``init``."""
         ...
 
     def upload(self, host: HostArray) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from solvergen.errors import ArrayError, BackendUnavailable
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
-from solvergen.runtime.buffers import gradient_dtypes, type_name
+from solvergen.runtime.buffers import converted, gradient_dtypes, state_dtype, type_name
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavailable
 from solvergen.runtime.cuda.kernels import Kernels, shared_kernels
@@ -22,7 +22,7 @@ from solvergen.runtime.cuda.starting import Starter
 from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.cuda.workspace import CudaWorkspace
 from solvergen.runtime.definition import Definition, Initial
-from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
+from solvergen.runtime.dtypes import STORAGE_TYPES
 
 if TYPE_CHECKING:
     import cupy
@@ -87,24 +87,25 @@ class CudaBackend:
         start: int = seen.data.ptr
         return start, start + seen.nbytes
 
-    def allocate(self, param: cupy.ndarray, init: Initial) -> cupy.ndarray:
-        """A state: the parameter's shape and compute type, filled with ``init``. See ``state_offset``."""
+    def allocate(self, param: cupy.ndarray, init: Initial, dtype: str | None = None) -> cupy.ndarray:
+        """A state: the parameter's shape and compute type (or ``dtype``), filled with ``init``. See
+        ``state_offset``."""
         import cupy
 
         home = self._devices(param.data.device_id)
-        dtype = compute_dtype(param.dtype.name)
-        offset = state_offset(param.data.ptr, param.dtype.itemsize, dtype.itemsize)
-        memory = home.allocate(param.size * dtype.itemsize + WORD)
-        state = cupy.ndarray(param.shape, dtype, memptr=memory + offset)
+        chosen = state_dtype(param, dtype)
+        offset = state_offset(param.data.ptr, param.dtype.itemsize, chosen.itemsize)
+        memory = home.allocate(param.size * chosen.itemsize + WORD)
+        state = cupy.ndarray(param.shape, chosen, memptr=memory + offset)
         if not param.size:
             return state
-        if init == "param" and param.dtype == dtype:
+        if init == "param" and param.dtype == chosen:
             home.copy(state.data.ptr, param.data.ptr, state.nbytes)
         elif init == "param":
-            self.copy_in(state, self.to_host(param).astype(dtype))
+            self.copy_in(state, converted(self.to_host(param), chosen))
         else:
             with np.errstate(all="ignore"):
-                _fill(home, state, np.array([init], dtype))
+                _fill(home, state, np.array([init], chosen))
         return state
 
     def workspace(self, definition: Definition, params: Sequence[cupy.ndarray]) -> CudaWorkspace:

@@ -16,7 +16,15 @@ import numpy as np
 from solvergen.errors import BackendUnavailable, OptimizerError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, KeptParameters, address_of, may_be_written
+from solvergen.runtime.buffers import (
+    ARRAY_TYPES,
+    HostArrays,
+    KeptParameters,
+    address_of,
+    converted,
+    may_be_written,
+    state_dtype,
+)
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
@@ -26,7 +34,6 @@ from solvergen.runtime.cuda.starting import Bound, Region, Starter
 from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.cuda.workspace import CudaWorkspace
 from solvergen.runtime.definition import Definition, Initial
-from solvergen.runtime.dtypes import compute_dtype
 from solvergen.runtime.kernel_interface import CHUNK
 from solvergen.runtime.ptx.compiler import ptx_compiler
 from solvergen.runtime.ptx.device import Argument, Expected, PtxDevice
@@ -70,16 +77,16 @@ class PtxBackend(HostArrays):
         self._device = PtxDevice(capability, observe=observe, limit=limit)
         self._kernels = shared_kernels(emitter)
 
-    def allocate(self, param: HostArray, init: Initial) -> HostArray:
+    def allocate(self, param: HostArray, init: Initial, dtype: str | None = None) -> HostArray:
         """A state that begins where the CUDA backend would let it begin, relative to a word."""
-        dtype = compute_dtype(param.dtype.name)
-        offset = state_offset(address_of(param), param.dtype.itemsize, dtype.itemsize)
-        spare = np.empty(param.size * dtype.itemsize + 2 * WORD, np.uint8)
+        chosen = state_dtype(param, dtype)
+        offset = state_offset(address_of(param), param.dtype.itemsize, chosen.itemsize)
+        spare = np.empty(param.size * chosen.itemsize + 2 * WORD, np.uint8)
         begin = -address_of(spare) % WORD + offset
-        nbytes = param.size * dtype.itemsize
-        state: HostArray = spare[begin : begin + nbytes].view(dtype).reshape(param.shape)
+        nbytes = param.size * chosen.itemsize
+        state: HostArray = spare[begin : begin + nbytes].view(chosen).reshape(param.shape)
         with np.errstate(all="ignore"):
-            state[...] = param if init == "param" else init
+            state[...] = converted(param, chosen) if init == "param" else init
         return state
 
     def workspace(self, definition: Definition, params: Sequence[HostArray]) -> CudaWorkspace:  # type: ignore[override]
