@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solvergen.errors import ArrayError, HyperparameterError, OptimizerError
+from solvergen.runtime import shadows
 from solvergen.runtime.arrays import Array
-from solvergen.runtime.buffers import converted, type_name, writable
+from solvergen.runtime.buffers import type_name, writable
 from solvergen.runtime.closures import Closure
 from solvergen.runtime.cohorts import Cohort
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
+from solvergen.runtime.naming import listed
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
+from solvergen.runtime.plan import Launches
 from solvergen.runtime.row_sparse import check_rule, has_rows
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
@@ -154,10 +157,38 @@ class WrappedOptimizer(Optimizer):
     def shadows(self) -> TensorView[Any]:
         """The copies of the parameters in the type that ``Wrappers(shadow=...)`` names, by name: the live
         arrays. A step writes them with the parameters; what else writes parameters has ``refresh_shadows`` to
-        call (``load`` does so itself)."""
+        call (``load`` does so itself).
+
+        Assigning a mapping of names to arrays puts these in the place of those that there are: of the same
+        type and shape, contiguous, on the parameters' device. Raises ArrayError for what can't be used."""
         if not self._shadows:
             raise OptimizerError("this optimizer keeps no copy; make one with Wrappers(shadow='bfloat16')")
         return self._view("shadows", {self._names[i]: i for i in self._shadows}, self._shadows.__getitem__)
+
+    @shadows.setter
+    def shadows(self, arrays: Mapping[str, Any]) -> None:
+        self._check_idle("assigning shadows")
+        if not self._shadows or not isinstance(arrays, Mapping):
+            given = "" if self._shadows else " of an optimizer with Wrappers(shadow=...)"
+            raise OptimizerError(f"shadows{given} is assigned a mapping of names to arrays")
+        unknown = [name for name in arrays if self._positions.get(name) not in self._shadows]
+        if unknown:
+            copies = [self._names[i] for i in self._shadows]
+            raise OptimizerError(f"there is no copy of {listed(unknown)}; copies are of {listed(copies)}")
+        kept = dict(self._shadows)
+        for name, array in arrays.items():
+            i = self._positions[name]
+            kept[i] = shadows.adopted(self._backend, name, self._shadows[i], array)
+        tensors = shadows.in_place(self.definition, self._backend, self._tensors, kept)
+        options = [group.options for group in self._groups]
+        launches = Launches(self.definition, self._backend, tensors, options, self._workspace)
+
+        def take() -> None:
+            self._tensors, self._launches = tensors, launches
+            self._prepare()
+            self._refresh()
+
+        uninterrupted(take)
 
     def refresh_shadows(self) -> None:
         """Make the copies anew from the parameters, as they are now."""
@@ -165,10 +196,7 @@ class WrappedOptimizer(Optimizer):
         uninterrupted(self._refresh)
 
     def _refresh(self) -> None:
-        backend = self._backend
-        for i, shadow in self._shadows.items():
-            host = backend.to_host(self._tensors[i].plan.param)
-            backend.copy_in(shadow, converted(host, numpy_dtype(backend.dtype_of(shadow))))
+        shadows.refresh(self._backend, self._tensors, self._shadows)
 
     def _exchange(self, param: Array, average: Array, dtype: str) -> Callable[[], None]:
         """Put ``average`` in the place of ``param``. Returns what puts everything back."""
@@ -239,13 +267,7 @@ class WrappedOptimizer(Optimizer):
 
     def _prepare(self) -> None:
         self._writes = self._groups[0].options["wrap_write_update"]
-        copies = [self.definition.array_states.index(name) for name in self.definition.copies]
-        self._shadows = {
-            i: array
-            for i, tensor in enumerate(self._tensors)
-            for array in (tensor.plan.states[column] for column in copies)
-            if array is not None
-        }
+        self._shadows = shadows.copies_in(self.definition, self._tensors)
         self._sums: Sums | None = None
         if not self._groups[0].options["wrap_accumulate"]:
             return
