@@ -19,7 +19,7 @@ from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype, numpy_dtype
 from solvergen.runtime.workspace import HostWorkspace
 
 if TYPE_CHECKING:
-    from solvergen.runtime.backends.base import LaunchPlan
+    from solvergen.runtime.backends.base import Flags, LaunchPlan
 
 ARRAY_TYPES = (np.ndarray, np.memmap)
 """Exact types that count as host arrays. Other subclasses (masked arrays, matrices) mean something else
@@ -116,6 +116,12 @@ class HostArrays:
             return np.zeros(param.shape, dtype)  # pages of large arrays are touched only by the first step
         with np.errstate(all="ignore"):
             return np.full(param.shape, init, dtype)
+
+    def flags(self, params: Sequence[HostArray]) -> Flags:
+        """Flags are read where they lie."""
+        from solvergen.runtime.skipping import HostFlags
+
+        return HostFlags()
 
     def workspace(self, definition: Definition, params: Sequence[HostArray]) -> HostWorkspace:
         """A workspace of NumPy arrays."""

@@ -39,6 +39,7 @@ from solvergen.runtime.wrappers import (
 )
 
 if TYPE_CHECKING:
+    from solvergen.runtime.backends.base import Skip
     from solvergen.runtime.plan import LaunchSet, StagedLaunchSet
     from solvergen.runtime.state import SnapshotData
 
@@ -288,18 +289,18 @@ class WrappedOptimizer(Optimizer):
         if self._averaging:
             raise OptimizerError(f"the parameters are their averages: {what} comes after averaged()")
 
-    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
+    def _step(self, flat: Sequence[object], closure: Closure | None, skip: Skip | None = None) -> bool:
         self._check_idle("step")
         if (self._writes or self._sums is not None) and has_rows(flat):
             check_rule(self.definition.class_name, self.definition, dict(self._groups[0].options))
         if self._writes:
             self._check_written(flat)
         if self._sums is None:
-            return super()._step(flat, closure)
+            return super()._step(flat, closure, skip)
         if all(gradient is None for gradient in flat):
             return True  # no call: there is nothing to sum
         calls = self.pending + 1
-        return self._update(flat, calls) if calls >= self.wrap_every else self._add(flat, calls)
+        return (self._update if calls >= self.wrap_every else self._add)(flat, calls, skip)
 
     def _check_written(self, flat: Sequence[object]) -> None:
         """Raises ArrayError for gradients that no update can be written to."""
@@ -315,7 +316,7 @@ class WrappedOptimizer(Optimizer):
                     "written there; give each an array of its own"
                 )
 
-    def _update(self, flat: Sequence[object], calls: int) -> bool:
+    def _update(self, flat: Sequence[object], calls: int, skip: Skip | None = None) -> bool:
         """Update all tensors that have a gradient in this call or in one that was summed up."""
         whole = [
             self._backend.allocate(self._tensors[i].plan.param, 0.0)
@@ -324,34 +325,50 @@ class WrappedOptimizer(Optimizer):
             for i, gradient in enumerate(flat)
         ]
         self._calls = calls
-        return super()._step(whole, None)
+        return super()._step(whole, None, skip)
 
-    def _add(self, flat: Sequence[object], calls: int) -> bool:
+    def _add(self, flat: Sequence[object], calls: int, skip: Skip | None) -> bool:
         """Sum these gradients up, and count the call for all tensors that take part."""
         assert self._sums is not None
         bound = self._sums.launches.bind(flat)
         try:
+            if self._policy != "propagate" and skip is not None and skip.is_set():
+                return False
             if not self._may_step(bound, flat):
                 return False
             bound.follow(self._sums.cohorts)
             taking_part = (i for i in range(len(flat)) if i not in self._frozen and self._takes_part(i))
             members = sorted({*taking_part, *(i for i, g in enumerate(flat) if g is not None)})
             cohorts, _ = self._cohorts.select(None if len(members) == len(flat) else members)
-            uninterrupted(lambda: self._launch_sum(bound, cohorts, calls))
+            uninterrupted(lambda: self._launch_sum(bound, cohorts, calls, skip))
         finally:
             bound.release()
         return True
 
-    def _launch_sum(self, bound: LaunchSet | StagedLaunchSet, cohorts: Sequence[Cohort], calls: int) -> None:
+    def _launch_sum(
+        self,
+        bound: LaunchSet | StagedLaunchSet,
+        cohorts: Sequence[Cohort],
+        calls: int,
+        skip: Skip | None,
+    ) -> None:
         before = [(cohort, cohort.scalars) for cohort in cohorts]
+
+        def undo() -> None:
+            for cohort, scalars in before:
+                cohort.scalars = scalars
+
         try:
+            if skip is not None:
+                bound.unless(skip)
             for cohort in cohorts:
                 cohort.scalars = self._counted(cohort.scalars, calls)
             bound.launch()
         except (Exception, SystemExit, NothingDone):  # as in a step
-            for cohort, scalars in before:
-                cohort.scalars = scalars
+            undo()
             raise
+        if skip is not None:
+            self._await(skip, undo, bound)
 
     def _takes_part(self, tensor: int) -> bool:
         """Whether a call that was summed up had a gradient for this tensor."""

@@ -77,7 +77,7 @@ class HostCompiler:
         return "sm_host"
 
     def compile(self, text: str, architecture: str, defines: Mapping[str, int] | None = None) -> Compiled:
-        entry = "sg_finite" if "sg_finite(" in text else "sg_kernel"
+        entry = next((name for name in ("sg_finite", "sg_flag") if f"{name}(" in text), "sg_kernel")
         flags = [
             *FLAGS,
             f"-DSG_ENTRY={entry}",
@@ -174,6 +174,9 @@ class HostDevice:
         ctypes.memmove(address, source, nbytes)
 
     def download(self, target: HostArray, address: int) -> None:
+        ctypes.memmove(target.ctypes.data, address, target.nbytes)
+
+    def fetch(self, target: HostArray, address: int) -> None:
         ctypes.memmove(target.ctypes.data, address, target.nbytes)
 
     def synchronize(self) -> None:

@@ -27,8 +27,10 @@ from solvergen.runtime.buffers import (
 )
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Kernel
-from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
+from solvergen.runtime.cuda.kernels import FINITE_TEXT, FLAG_TEXT, Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
+from solvergen.runtime.cuda.skipping import NAME as FLAG_NAME
+from solvergen.runtime.cuda.skipping import CudaFlags, CudaSkip
 from solvergen.runtime.cuda.staged import StagedCudaLauncher
 from solvergen.runtime.cuda.starting import Bound, Region, Starter
 from solvergen.runtime.cuda.tables import WORD, state_offset
@@ -40,6 +42,7 @@ from solvergen.runtime.ptx.device import Argument, Expected, PtxDevice
 from solvergen.runtime.ptx.machine.buffers import Buffer
 from solvergen.runtime.ptx.machine.launch import LIMIT
 from solvergen.runtime.ptx.observe import Observer
+from solvergen.runtime.skipping import host_flag, plain_flag
 
 
 class PtxBackend(HostArrays):
@@ -89,6 +92,10 @@ class PtxBackend(HostArrays):
             state[...] = converted(param, chosen) if init == "param" else init
         return state
 
+    def flags(self, params: Sequence[HostArray]) -> PtxFlags:
+        """Flags in host memory, asked by kernels."""
+        return PtxFlags(self._device, self._kernels)
+
     def workspace(self, definition: Definition, params: Sequence[HostArray]) -> CudaWorkspace:  # type: ignore[override]
         """A workspace in the device's memory."""
         shapes = [param.shape for param in params]
@@ -102,6 +109,26 @@ class PtxBackend(HostArrays):
         """
         launcher = PtxStagedLauncher if plan.definition.is_staged else PtxLauncher
         return launcher(plan, self._device, self._kernels)
+
+
+class PtxFlags(CudaFlags):
+    """See ``Flags``."""
+
+    def __init__(self, device: PtxDevice, kernels: Kernels) -> None:
+        super().__init__(device, kernels)
+        self._played = device
+
+    def read(self, flag: object) -> bool | CudaSkip:
+        """What it says, of a flag that is a number; else what kernels ask. Raises KernelFault."""
+        plain = plain_flag(flag)
+        if plain is not None:
+            return plain
+        array = host_flag(flag)
+        answer = Argument(FLAG_NAME, 4, 4, writable=True)
+        read = [_buffer("found_inf", array.view(np.ndarray), writable=False)]
+        source = functools.partial(_read, FLAG_TEXT)
+        with self._played.expecting(Expected(read, (None, None, None, answer), source)):
+            return self.skip(address_of(array), array.dtype)
 
 
 class PtxLauncher(CudaLauncher):
@@ -120,13 +147,16 @@ class PtxLauncher(CudaLauncher):
 
     def launch(self, table: HostArray, rows: HostArray) -> None:
         """See ``Launcher``. Raises KernelFault."""
-        arguments = (
+        arguments: tuple[Argument | None, ...] = (
             Argument("the table of pointers", self._pointers.nbytes, 8),
             Argument("the table of rows", rows.nbytes, rows.itemsize),
             Argument("the table of scalars", table.nbytes, table.itemsize),
             self._chunks(),
             None,
         )
+        if self._skip is not None:
+            region = self._skip.region
+            arguments = (*arguments, Argument(region.name, region.nbytes, region.itemsize))
         arrays = [*self._arrays, *self._bound()]
         with self._played.expecting(Expected(arrays, arguments, functools.partial(_read, self._text))):
             super().launch(table, rows)
