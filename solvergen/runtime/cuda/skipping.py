@@ -9,7 +9,7 @@ import numpy as np
 
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import BoundLauncher
-from solvergen.runtime.cuda.device import Device, Kernel
+from solvergen.runtime.cuda.device import Device, Event, Kernel
 from solvergen.runtime.cuda.kernels import Kernels
 from solvergen.runtime.cuda.launch import BoundTensors, TableSet
 from solvergen.runtime.cuda.starting import Region
@@ -20,12 +20,11 @@ NAME = "the flag that leaves the step out"
 class CudaSkip:
     """What one step asks: a number on the GPU, which is not 0 if the step is to be left out. See ``Skip``."""
 
-    def __init__(self, region: Region, tables: TableSet, answer: HostArray, device: Device) -> None:
+    def __init__(self, region: Region, tables: TableSet, answer: HostArray, known: Event) -> None:
         self.region = region
         self._tables = tables
         self._answer = answer
-        self._known = device.event()
-        self._known.record()
+        self._known = known
 
     def guard(self, launcher: BoundLauncher) -> None:
         """See ``Skip``."""
@@ -50,6 +49,7 @@ class CudaFlags:
         self._kernels = kernels
         self._sets = (TableSet(device), TableSet(device))
         self._answers = (device.staging(4), device.staging(4))
+        self._known = (device.event(), device.event())
         self._turn = 0
         self._kernel: Kernel | None = None
 
@@ -69,10 +69,11 @@ class CudaFlags:
         self._device.launch(self._kernel, 1, 32, arguments)
         tables.used()
         self._device.fetch(answer, place)
-        return CudaSkip(Region(NAME, place, 4, 4), tables, answer, self._device)
+        self._known[turn].record()
+        return CudaSkip(Region(NAME, place, 4, 4), tables, answer, self._known[turn])
 
     def __del__(self) -> None:
         # As of launches: page-locked memory isn't given back while the GPU still reads or writes it.
         with contextlib.suppress(Exception):
-            for tables in self._sets:
-                tables.wait()
+            for waited in (*self._sets, *self._known):
+                waited.wait()
