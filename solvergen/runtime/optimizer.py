@@ -226,7 +226,9 @@ class Optimizer:
                     return False
                 if not self._may_step(bound, flat):
                     return False
-            bound.follow(self._cohorts)
+            if self._outstanding is not None:
+                self._settle()
+            bound.follow(self._all_cohorts)
             self._settings.refresh()
             table = self._backend.table
             with np.errstate(all="ignore"):
@@ -234,11 +236,8 @@ class Optimizer:
                     self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
-            launch = (
-                partial(self._launch, finish, skip)
-                if closure is None
-                else partial(self._launch_evaluating, closure)
-            )
+            plain = closure is None and skip is None
+            launch = partial(_launch, finish) if plain else self._other_launch(closure, finish, skip)
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
@@ -251,28 +250,24 @@ class Optimizer:
             self._constrain(bound.members)
         return True
 
-    def _launch(
+    def _other_launch(
+        self, closure: Closure | None, finish: Callable[[], None] | None, skip: Skip | None
+    ) -> Callable[[LaunchSet | StagedLaunchSet, Sequence[tuple[float, ...]]], object]:
+        """What launches a step with evaluations in it, or one that ``skip`` may leave out."""
+        if closure is not None:
+            return partial(self._launch_evaluating, closure)
+        assert skip is not None
+        return partial(self._launch_unless, skip, finish)
+
+    def _launch_unless(
         self,
+        skip: Skip,
         finish: Callable[[], None] | None,
-        skip: Skip | None,
         bound: LaunchSet | StagedLaunchSet,
         scalars: Sequence[tuple[float, ...]],
     ) -> None:
-        """A step whose gradients are all bound."""
-        undo = advance(bound.cohorts, scalars)
-        try:
-            if skip is not None:
-                bound.unless(skip)
-            bound.launch()
-            if finish is not None:
-                finish()
-        except (Exception, SystemExit, NothingDone):
-            # SystemExit is what an observer of the ptx backend may raise. Not every KeyboardInterrupt: one
-            # that comes when a launch has returned finds the step done.
-            undo()
-            raise
-        if skip is not None:
-            self._await(skip, undo, bound)
+        bound.unless(skip)
+        self._await(skip, _launch(finish, bound, scalars), bound)
 
     def _await(self, skip: Skip, undo: Callable[[], None], bound: LaunchSet | StagedLaunchSet) -> None:
         """Remember what is to be taken back if it turns out that a step was left out."""
@@ -679,6 +674,25 @@ class Optimizer:
             f"{title}({', '.join(values)}, backend={self.backend!r}, "
             f"tensors={len(self._tensors)}, elements={elements}, t={self.t})"
         )
+
+
+def _launch(
+    finish: Callable[[], None] | None,
+    bound: LaunchSet | StagedLaunchSet,
+    scalars: Sequence[tuple[float, ...]],
+) -> Callable[[], None]:
+    """A step whose gradients are all bound. Returns what takes back what it has counted."""
+    undo = advance(bound.cohorts, scalars)
+    try:
+        bound.launch()
+        if finish is not None:
+            finish()
+    except (Exception, SystemExit, NothingDone):
+        # SystemExit is what an observer of the ptx backend may raise. Not every KeyboardInterrupt: one that
+        # comes when a launch has returned finds the step done.
+        undo()
+        raise
+    return undo
 
 
 def _shared(name: str, doc: str) -> property:
