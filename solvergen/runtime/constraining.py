@@ -18,7 +18,7 @@ import numpy as np
 
 from solvergen.errors import OptimizerError, SnapshotMismatch
 from solvergen.runtime.arrays import Array
-from solvergen.runtime.backends.base import Backend, TensorPlan
+from solvergen.runtime.backends.base import Backend, Skip, TensorPlan
 from solvergen.runtime.buffers import type_name
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.constraints import (
@@ -63,14 +63,18 @@ class Constraints:
         ]
 
     def bound(
-        self, members: Sequence[int] | None, first: Callable[[], None] | None
+        self,
+        members: Sequence[int] | None,
+        first: Callable[[], None] | None,
+        skip: Skip | None = None,
     ) -> Callable[[], None] | None:
-        """What comes behind an update of these tensors (None: all): ``first``, then their constraints.
+        """What comes behind an update of these tensors (None: all): ``first``, then their constraints, which
+        ``skip`` leaves out with the update.
 
         Everything is checked and prepared here. None if there is nothing to do.
         """
         wanted = self.chosen.keys() if members is None else self.chosen.keys() & set(members)
-        work = [run for holder in self._holders if (run := holder.bind(wanted)) is not None]
+        work = [run for holder in self._holders if (run := holder.bind(wanted, skip)) is not None]
         if not work:
             return first
 
@@ -125,7 +129,7 @@ class _Holder:
             definition, backend, held, [group.options for group in groups], workspace, owners=()
         )
 
-    def bind(self, wanted: Any) -> Callable[[], None] | None:
+    def bind(self, wanted: Any, skip: Skip | None) -> Callable[[], None] | None:
         """What holds those of these tensors that it is there for."""
         arrays = [
             array if i in wanted else None for i, array in zip(self._positions, self._arrays, strict=True)
@@ -138,6 +142,8 @@ class _Holder:
         with np.errstate(all="ignore"):
             rows, wide, _ = host_step(self._definition, self._settings, bound.cohorts, self._backend.table)
             bound.fill(rows, wide)
+        if skip is not None:
+            bound.unless(skip)
         return partial(_run, bound)
 
 
