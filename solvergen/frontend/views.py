@@ -31,7 +31,7 @@ def view_of(spec: Spec, lines: Sequence[Line], findings: Findings) -> str:
                 f"{word} beside {first[0]}: a rule reads tensors in one way",
                 location,
                 text=spec,
-                hint="rows, columns and matrices go together; leading stands alone, and so does trailing",
+                hint="rows, columns and matrices go together; leading, trailing and blocks each stand alone",
             )
             break
     view = first[1] if first is not None else ""

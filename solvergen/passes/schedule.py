@@ -35,7 +35,8 @@ def schedule(program: Program) -> Schedule:
         parts.lines,
         bool(program.view),
     )
-    segmented = plan_segments(rule)
+    of_host = (*(s.name for s in program.symbols), *(s.target for s in parts.host))
+    segmented = plan_segments(rule, of_host)
     planned = segmented.plan
     kept = {*on_device, *(name for names in line_states.values() for name in names)}
     results = tuple(r for r in program.results if r.buffer in kept)

@@ -7,6 +7,7 @@ it was is carried from the first, so that a step that can't be finished can be u
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from solvergen.ir.fresh import FreshNames
@@ -33,31 +34,33 @@ class Segmented:
     carried: tuple[str, ...]
 
 
-def plan_segments(rule: Rule) -> Segmented:
-    """Plan ``rule`` piece by piece."""
+def plan_segments(rule: Rule, taken: Iterable[str] = ()) -> Segmented:
+    """Plan ``rule`` piece by piece. ``taken`` are names that it doesn't have itself, but can't make up."""
     if not any(isinstance(s.value, GradientAt) for s in rule.statements):
         return Segmented(plan(rule), (), ())
-    cutter = _Cutter(rule)
+    cutter = _Cutter(rule, taken)
     passes: list[Pass] = []
     levels: dict[str, int] = {}
     evaluations: list[int] = []
     for number, piece in enumerate(cutter.pieces()):
-        planned = plan(piece)
         base = len(passes)
+        if number:
+            evaluations.append(base)
+        if not piece.statements and not piece.results:
+            continue  # one evaluation comes right behind another, or behind all passes
+        planned = plan(piece)
         reason = "the gradient is evaluated anew" if number else "what the first gradient says"
         first = replace(planned.passes[0], reason=reason)
         planned = replace(planned, passes=(first, *planned.passes[1:]))
-        if number:
-            evaluations.append(base)
         passes += planned.passes
         levels |= {name: base + level for name, level in planned.levels.items()}
     return Segmented(Plan(tuple(passes), levels), tuple(evaluations), cutter.carried)
 
 
 class _Cutter:
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Rule, taken: Iterable[str]) -> None:
         self.rule = rule
-        self.names = FreshNames((*rule.buffers, *(s.target for s in rule.statements)))
+        self.names = FreshNames((*taken, *rule.buffers, *(s.target for s in rule.statements)))
         self.before = self.names.take(f"{PARAM}_before")
         self.first_grad = self.names.take(f"{GRAD}_before")
         self.segments: list[list[Assign]] = [[]]

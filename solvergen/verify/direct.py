@@ -51,6 +51,7 @@ class Followed:
         active = definition.active_state(**options)
         initial = definition.initial_state(**hyperparameters, **options)
         self.view = definition.view
+        self.blocks = drawn.blocks
         self.arrays: dict[str, HostArray | None] = dict.fromkeys(s.name for s in definition.reference_arrays)
         self.lines = {s.name: s.rank for s in definition.reference_arrays if s.rank is not None}
         self.scalars: dict[str, float | None] = dict.fromkeys(definition.all_scalar_states)
@@ -64,7 +65,7 @@ class Followed:
             elif state.name in drawn.arrays:
                 self.arrays[state.name] = drawn.arrays[state.name]
             elif state.name in self.lines:
-                shape = state_shape(self.view, self.lines[state.name], param.shape)
+                shape = state_shape(self.view, self.lines[state.name], param.shape, drawn.blocks)
                 self.arrays[state.name] = np.full(shape, value, np.float64)
             elif value == "param":
                 self.arrays[state.name] = param.astype(self.real)
@@ -100,7 +101,7 @@ class Followed:
     @property
     def elements(self) -> tuple[int, ...]:
         """The shape in which the rule sees elements."""
-        return matrices_of(self.view, self.param.shape) if self.view else self.param.shape
+        return matrices_of(self.view, self.param.shape, self.blocks) if self.view else self.param.shape
 
     def as_seen(self, array: HostArray) -> HostArray:
         """A parameter or a gradient as the rule sees it."""
@@ -123,7 +124,7 @@ class Followed:
 
         def kept(name: str, lines: Any) -> HostArray:
             array: HostArray = np.broadcast_to(np.asarray(lines, np.float64), self._seen(name, seen))
-            lying: HostArray = array.reshape(state_shape(self.view, self.lines[name], shape))
+            lying: HostArray = array.reshape(state_shape(self.view, self.lines[name], shape, self.blocks))
             return lying
 
         self.t += 1

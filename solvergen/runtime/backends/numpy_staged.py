@@ -130,7 +130,7 @@ class StagedNumpyLauncher(NumpyTensors):
         return [(param, param.copy()) for param, _ in self._tensors]
 
     def move(self, waiting: Computation, param: Any) -> None:
-        """Write a parameter in the middle of the step."""
+        """Write a parameter in the middle of the step; one number stands for each element's."""
         target = self._tensors[waiting.place][0]
         if getattr(param, "dtype", None) != self._compute or not _fits(param, target):
             raise CompilerBug(f"the NumPy reference asks for the gradient at {param!r:.80}")
