@@ -221,6 +221,8 @@ class Optimizer:
             return False
         finally:
             bound.release()
+            if self._constraints is not None:
+                self._constraints.release()
         if self._constraint is not None:
             self._constrain(bound.members)
         return True
