@@ -17,7 +17,7 @@ import numpy as np
 
 from solvergen.errors import OptimizerError, SnapshotMismatch
 from solvergen.runtime.arrays import Array
-from solvergen.runtime.backends.base import Backend, TensorPlan
+from solvergen.runtime.backends.base import Backend, Skip, TensorPlan
 from solvergen.runtime.buffers import type_name
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.constraints import (
@@ -62,14 +62,15 @@ class Constraints:
         ]
 
     def bound(
-        self, members: Sequence[int] | None, first: Callable[[], None] | None
+        self, members: Sequence[int] | None, first: Callable[[], None] | None, skip: Skip | None = None
     ) -> Callable[[], None] | None:
-        """What comes behind an update of these tensors (None: all): ``first``, then their constraints.
+        """What comes behind an update of these tensors (None: all): ``first``, then their constraints, which
+        ``skip`` may leave out with the update.
 
         Everything is checked and prepared here. None if there is nothing to do.
         """
         wanted = self.chosen.keys() if members is None else self.chosen.keys() & set(members)
-        bound = [holder for holder in self._holders if holder.bind(wanted)]
+        bound = [holder for holder in self._holders if holder.bind(wanted, skip)]
         if not bound:
             return first
 
@@ -130,7 +131,7 @@ class _Holder:
             definition, backend, held, [group.options for group in groups], workspace, owners=()
         )
 
-    def bind(self, wanted: Container[int]) -> bool:
+    def bind(self, wanted: Container[int], skip: Skip | None) -> bool:
         """Prepare to hold those of these tensors that it is there for; False if there are none."""
         arrays = [
             array if i in wanted else None for i, array in zip(self._positions, self._arrays, strict=True)
@@ -138,6 +139,8 @@ class _Holder:
         if all(array is None for array in arrays):
             return False
         self._bound = bound = self._launches.bind(arrays)
+        if skip is not None:
+            bound.unless(skip)
         bound.follow(self._cohorts)
         self._settings.refresh()
         with np.errstate(all="ignore"):

@@ -87,7 +87,7 @@ def gathered(
         if state is None:
             states.append(None)
             continue
-        part = backend.allocate(own, 0.0)
+        part = backend.allocate(own, 0.0, backend.dtype_of(state))
         part[...] = state[places]
         states.append(part)
         back.append((state, part))

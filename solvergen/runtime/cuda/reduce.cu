@@ -96,11 +96,16 @@ static __device__ double sg_segment_value(const double *terms, int width, sg_i64
    places    [n_segments]: a segment's row of `out`
    columns   [n_columns]
    scratch   rows of n_columns numbers, for the values of chunks: as many for a segment as it has chunks, if several
-   out       rows of `stride` numbers */
+   out       rows of `stride` numbers
+   skip      null, or a number that is not 0 if nothing is to be done */
 extern "C" __global__ void __launch_bounds__(SG_THREADS)
 sg_reduce(const double *terms, int width, const sg_segment *segments, const int *places, sg_i64 n_segments,
-          const sg_column *columns, int n_columns, double *scratch, double *out, int stride) {
+          const sg_column *columns, int n_columns, double *scratch, double *out, int stride,
+          const int *skip) {
     __shared__ double lanes[SG_THREADS];
+    if (skip && *skip) {
+        return;
+    }
     for (sg_i64 job = blockIdx.x; job < n_segments * n_columns; job += gridDim.x) {
         const sg_i64 place = places[job / n_columns];
         const sg_segment segment = segments[job / n_columns];

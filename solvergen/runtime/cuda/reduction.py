@@ -87,6 +87,7 @@ class Reduction:
             self._tables.region("scratch", "the values of chunks", writable=True),
             results,
             np.int32(stride),
+            self._starter.skip or np.uint64(0),
         )
         blocks = min(self._segments * self._columns, MAX_BLOCKS)
         self._starter.start(self._kernel, REDUCE_TEXT, blocks, arguments)

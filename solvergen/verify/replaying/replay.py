@@ -135,7 +135,7 @@ def _options(space: Space, group: Group, values: Sequence[Mapping[str, float]]) 
 def _check_tensor(definition: Definition, tensor: Tensor, options: Mapping[str, bool]) -> None:
     active = definition.active_state(**options)
     compute = compute_dtype(tensor.param.dtype.name)
-    ranks = {state.name: state.rank for state in definition.reference_arrays}
+    ranks = {state.name: state.rank for state in definition.reference_arrays if not state.dtype}
     for name, array in tensor.arrays.items():
         if name not in active or name not in ranks:
             raise ValueError(f"{tensor.name} has no state {name!r:.40} under its options")
