@@ -264,6 +264,8 @@ class Optimizer:
             return False
         finally:
             bound.release()
+            if self._constraints is not None:
+                self._constraints.release()
         if self._constraint is not None:
             if skip is not None and skip.is_set():
                 self._settle()
