@@ -6,6 +6,8 @@ import importlib
 import inspect
 from types import ModuleType
 
+from solvergen.errors import MissingLibrary
+
 MODULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "runtime",
@@ -14,10 +16,15 @@ MODULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "solvergen.runtime.optimizer",
             "solvergen.runtime.wrappers",
             "solvergen.runtime.wrapping",
+            "solvergen.constraints",
+            "solvergen.deriving",
             "solvergen.runtime.definition",
         ),
     ),
     ("snapshots", "Snapshots", ("solvergen.runtime.snapshots",)),
+    ("solver", "The Solver", ("solvergen.solver", "solvergen.solver.training.events")),
+    ("nets", "Nets", ("solvergen.solver.net.protocol", "solvergen.adapters.torch_net")),
+    ("solver-files", "The Solver's files", ("solvergen.solver.files",)),
     ("verify", "Verification", ("solvergen.verify", "solvergen.verify.static")),
     ("bench", "Benchmarks", ("solvergen.bench",)),
     ("compiler", "The compiler", ("solvergen.compiler", "solvergen.stages", "solvergen.summary")),
@@ -40,7 +47,11 @@ def api_page(title: str, modules: tuple[str, ...]) -> str:
     """One page, in Markdown."""
     lines = [f"# {title}"]
     for name in modules:
-        module = importlib.import_module(name)
+        try:
+            module = importlib.import_module(name)
+        except MissingLibrary as missing:
+            lines += ["", f"## {name}", "", f"Not on this page, which was built without it: {missing}."]
+            continue
         summary = (module.__doc__ or "").split("\n\n")[0]
         lines += ["", f"## {name}", "", "```{eval-rst}", *summary.splitlines()]
         lines += ["", f".. currentmodule:: {name}"]

@@ -9,6 +9,7 @@ CuPy's by DLPack on a GPU. Nothing is copied.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Literal
@@ -25,9 +26,19 @@ except ImportError as problem:
         "or as pytorch.org says for this machine"
     ) from problem
 
+from solvergen.adapters.torch_watching import Watcher
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.parameters import check_names, check_shared
-from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Output, loss_of
+from solvergen.solver.net.protocol import (
+    NOTHING_KEPT,
+    Blob,
+    LayerBlobs,
+    LayerPass,
+    Net,
+    Output,
+    Watching,
+    loss_of,
+)
 
 Compute = Callable[[torch.nn.Module, Any], Mapping[str, torch.Tensor]]
 Loss = Callable[[Any, Any], torch.Tensor]
@@ -140,6 +151,8 @@ class TorchNet:
         self._compute: Compute = compute if compute is not None else _computed(loss, metrics or {})
         self._weights = dict(loss_weights) if compute is not None and loss_weights else {"loss": 1.0}
         self._data, self._batches = data, iter(())
+        self._kept: list[tuple[Any, _Random]] | None = None
+        self._watcher: Watcher | None = None
         self._outputs: tuple[Output, ...] = ()
         self._lr_mult, self._decay_mult = dict(lr_mult or {}), dict(decay_mult or {})
         self._describe()
@@ -215,20 +228,67 @@ class TorchNet:
     def forward(self) -> tuple[Output, ...]:
         """A pass over the next batch, without gradients."""
         with torch.no_grad():
-            self._pass()
+            self._pass(self._batch())
         return self._outputs
 
     def forward_backward(self) -> float:
         """A pass over the next batch that adds to the gradients. Returns the loss."""
         if not self._training:
             raise NetError(f"{self.name} is a net for tests: make one of phase TRAIN to train it")
-        found = self._pass()
+        batch = self._batch()
+        if self._kept is not None:
+            self._kept.append((batch, _random_state()))
+        return self._both(batch)
+
+    def _both(self, batch: Any) -> float:
+        found = self._pass(batch)
         for parameter, gradient in self._gradients:
             if parameter.grad is not gradient:  # set to None, or replaced, by whoever
                 parameter.grad = gradient
         terms = [found[name].sum() * weight for name, weight in self._weighted(found)]
-        torch.autograd.backward(terms)
+        learned = [term for term in terms if term.requires_grad]  # none, where nothing is learned
+        if learned:
+            torch.autograd.backward(learned)
         return loss_of(self._outputs)
+
+    def keep_batches(self) -> None:
+        """Keep the batches of the passes from now on, and the random numbers that they begin with."""
+        self._kept = []
+
+    def pass_again(self) -> float:
+        """Those passes again, at the parameters as they are now. Returns the sum of their losses.
+
+        Random numbers, buffers (running means) and outputs are afterwards what they were before.
+        """
+        if not self._kept:
+            raise NetError(NOTHING_KEPT.format(name=self.name))
+        left, outputs = _random_state(), self._outputs
+        buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
+        loss = 0.0
+        try:
+            for batch, random in self._kept:
+                _set_random_state(random)
+                loss += self._both(batch)
+        finally:
+            _set_random_state(left)
+            for buffer, kept in buffers:
+                buffer.copy_(kept)
+            self._outputs = outputs
+        return loss
+
+    def watch(self, what: Watching | None) -> None:
+        """Take note of what layers do in the passes from now on, by hooks on the module's parts."""
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
+        if what is not None:
+            parts = dict(self.module.named_modules())
+            layers = {layer.name: parts.get(layer.name, self.module) for layer in self.layers}
+            self._watcher = Watcher(self.module, layers, what)
+
+    def watched(self) -> tuple[LayerPass, ...]:
+        """What was noted in the last pass: of the data, each layer and the loss."""
+        return () if self._watcher is None else self._watcher.passes()
 
     def outputs(self) -> tuple[Output, ...]:
         """What the last pass put out."""
@@ -290,9 +350,10 @@ class TorchNet:
             for name, buffer in self.module.named_buffers()
             if not buffer.is_floating_point() and not buffer.is_complex()
         }
-        state: dict[str, Any] = {"cpu": torch.get_rng_state().numpy(), "counts": counts}
-        if torch.cuda.is_available():
-            state["cuda"] = [one.numpy() for one in torch.cuda.get_rng_state_all()]
+        cpu, cuda = _random_state()
+        state: dict[str, Any] = {"cpu": cpu.numpy(), "counts": counts}
+        if cuda:
+            state["cuda"] = [one.numpy() for one in cuda]
         return state
 
     def set_rng_state(self, state: Mapping[str, Any]) -> None:
@@ -305,10 +366,14 @@ class TorchNet:
             if name in buffers:
                 buffers[name].copy_(torch.from_numpy(np.array(value)))
 
-    def _pass(self) -> Mapping[str, torch.Tensor]:
+    def _pass(self, batch: Any) -> Mapping[str, torch.Tensor]:
         if self.module.training != self._training:
             self.module.train(self._training)
-        found = self._compute(self.module, self._batch())
+        if self._watcher is not None:
+            self._watcher.begin(batch)
+        found = self._compute(self.module, batch)
+        if self._watcher is not None:
+            self._watcher.end(found)
         self._outputs = tuple(
             Output(name, _on_host(value), self._weights.get(name, 0.0)) for name, value in found.items()
         )
@@ -323,6 +388,14 @@ class TorchNet:
         return weighted
 
     def _batch(self) -> Any:
+        if self._watcher is None:
+            return self._next_batch()
+        began = time.perf_counter()
+        batch = self._next_batch()
+        self._watcher.fetched(time.perf_counter() - began)
+        return batch
+
+    def _next_batch(self) -> Any:
         for _ in range(2):
             try:
                 return next(self._batches)
@@ -351,6 +424,20 @@ def _computed(loss: Loss | None, metrics: Mapping[str, Loss]) -> Compute:
 def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The share of rows whose largest output is that of the target: a metric."""
     return (outputs.argmax(dim=-1) == targets).float().mean()
+
+
+_Random = tuple[torch.Tensor, list[torch.Tensor]]
+
+
+def _random_state() -> _Random:
+    """Where torch's random numbers are, on the CPU and on every GPU."""
+    return torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+
+
+def _set_random_state(state: _Random) -> None:
+    torch.set_rng_state(state[0])
+    if state[1]:
+        torch.cuda.set_rng_state_all(state[1])
 
 
 def _by_name(given: Mapping[str, float], names: Iterable[str], what: str) -> dict[str, float]:

@@ -26,6 +26,7 @@ from solvergen.cli import (
     verify,
 )
 from solvergen.cli.console import print_error, print_json_error
+from solvergen.cli.gflags import CaffeCommand
 from solvergen.errors import CompilerBug, Diagnostic, SolvergenError, SpecError
 
 EPILOG = (
@@ -60,9 +61,9 @@ app.command("new")(new.new)
 app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
 app.command("schema")(schema.schema)
-app.command("train")(train.train)
-app.command("test")(train.score_model)
-app.command("time")(train.time_net)
+app.command("train", cls=CaffeCommand)(train.train)
+app.command("test", cls=CaffeCommand)(train.score_model)
+app.command("time", cls=CaffeCommand)(train.time_net)
 app.add_typer(snapshot.app, name="snapshot")
 solver.app.command("plot")(solver_plot.plot)
 app.add_typer(solver.app, name="solver")

@@ -8,12 +8,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from solvergen.cli import exit_codes
 from solvergen.cli.console import print_json, print_table
+
+if TYPE_CHECKING:
+    from solvergen.solver.choice import Chosen
+    from solvergen.solver.files.request import TorchFiles
 
 app = typer.Typer(
     help="Look into snapshots, compare and convert them.", no_args_is_help=True, rich_markup_mode=None
@@ -139,22 +143,97 @@ def convert(
     start_missing: Annotated[
         bool, typer.Option("--start-missing", help="Begin with zeros what can't be carried over.")
     ] = False,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="What TARGET is: solver, optimizer (for Optimizer.load) or torch (a state_dict). Default: "
+            "torch if it ends in .pt or .pth, else solver.",
+            show_default=False,
+        ),
+    ] = None,
+    solver: Annotated[
+        Path | None,
+        typer.Option(
+            "--solver",
+            metavar="FILE",
+            help="The solver file whose hyperparameters an optimizer's file gets.",
+            show_default=False,
+        ),
+    ] = None,
+    iteration: Annotated[
+        int | None,
+        typer.Option(
+            "--iter",
+            metavar="N",
+            min=0,
+            help="How many updates there were, where a file of torch's doesn't say.",
+            show_default=False,
+        ),
+    ] = None,
+    shared: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shared",
+            metavar="LAYER/N=LAYER/N",
+            help="Whose blob it is that a layer shares, where Caffe's file doesn't say; may be given again.",
+            show_default=False,
+        ),
+    ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="Leave the state's model where it is.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
-    """Write a model, or a solver's state with its model, in another format or another rule's conventions."""
-    from solvergen.solver.files.converting import Conventions
-    from solvergen.solver.files.converting import convert as written
+    """Write a model, or a state with its model, in another format or another rule's conventions.
 
-    if after is None and (before is not None or lr is not None or momentum is not None or start_missing):
-        raise typer.BadParameter("--from, --lr, --momentum and --start-missing belong to --to")
+    Files may be the Solver's, in any of its formats, snapshots of Optimizer.save, and torch's state_dicts.
+    """
+    from solvergen.solver.files.converting import convert as written
+    from solvergen.solver.files.request import Conventions, Request
+    from solvergen.solver.files.sharing import pairs_of
+
+    if after is None and (lr is not None or momentum is not None or start_missing):
+        raise typer.BadParameter("--lr, --momentum and --start-missing belong to --to")
+    of_torch = any(name.suffix.lower() in (".pt", ".pth") for name in (source, target))
+    if before is not None and after is None and form in (None, "solver") and not of_torch:
+        raise typer.BadParameter("--from belongs to --to, to files of torch's, or to --as optimizer")
+    if solver is not None and form in (None, "solver") and target.suffix.lower() not in (".pt", ".pth"):
+        raise typer.BadParameter("--solver belongs to --as optimizer and to targets of torch's")
+    if iteration is not None and source.suffix.lower() not in (".pt", ".pth"):
+        raise typer.BadParameter("--iter is for sources of torch's: others count")
+    if form not in (None, "solver", "optimizer", "torch"):
+        raise typer.BadParameter(f"{form!r}: solver, optimizer or torch", param_hint="'--as'")
     conventions = None
     if after is not None:
         conventions = Conventions(before, after, _rates(lr), momentum, start_missing)
+    wanted = Request(
+        form=form,  # type: ignore[arg-type]
+        conventions=conventions,
+        alone=alone,
+        force=force,
+        spec=before,
+        chosen=None if solver is None else _chosen(solver),
+        iteration=iteration,
+        shared=pairs_of(shared or ()),
+        torch=_torch_files,
+    )
     with _warned():
-        said = written(str(source), str(target), conventions=conventions, alone=alone, force=force)
+        said = written(str(source), str(target), wanted)
     for line in said:
         print(line)
+
+
+def _chosen(solver: Path) -> Chosen:
+    from solvergen.solver.choice import optimizer_of
+    from solvergen.solver.parameters.model import SolverParameters
+
+    return optimizer_of(SolverParameters.from_file(solver))
+
+
+def _torch_files() -> TorchFiles:
+    from solvergen.adapters import torch_files
+
+    return torch_files
 
 
 def _rates(text: str | None) -> float | list[float] | None:

@@ -10,9 +10,11 @@ import typer
 
 from solvergen.cli import specs, training_logs
 from solvergen.cli.console import print_json
+from solvergen.cli.gflags import devices
 
 if TYPE_CHECKING:
-    from solvergen.solver.parameters.net_state import NetState
+    from solvergen.solver.parameters.model import SolverParameters
+    from solvergen.solver.parameters.net_state import NetSource, NetState
 
 EFFECTS = "stop, snapshot or none."
 NOT_TIMED = ("display", "snapshot", "test_iter", "test_interval", "test_net", "test_net_param", "test_state")
@@ -44,6 +46,24 @@ Backend = Annotated[
         help="numpy, cpu, cuda or ptx. Default: as solver_mode says.",
         show_default=False,
         callback=_known_backend,
+    ),
+]
+Gpu = Annotated[
+    str,
+    typer.Option(
+        "--gpu",
+        metavar="IDS",
+        help="Use this GPU, as solver_mode and device_id do: a number, several with commas, or all.",
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="FILE",
+        help="What the function gets as the net's source, as Caffe's tool takes it.",
+        show_default=False,
     ),
 ]
 Iterations = Annotated[int, typer.Option("--iterations", metavar="N", min=1, help="How many passes to make.")]
@@ -102,6 +122,7 @@ def train(
         ),
     ] = "stop",
     backend: Backend = None,
+    gpu: Gpu = "",
     log: Annotated[
         Path | None,
         typer.Option(
@@ -122,6 +143,7 @@ def train(
     from solvergen.solver.parameters.model import SolverParameters
     from solvergen.solver.signals import EFFECTS as KNOWN
     from solvergen.solver.signals import handled
+    from solvergen.solver.training.events import Warned
     from solvergen.solver.training.solver import Solver
 
     if snapshot is not None and weights is not None:
@@ -131,7 +153,7 @@ def train(
     for name, effect in (("sigint", sigint), ("sighup", sighup), ("sigterm", sigterm)):
         if effect not in KNOWN:
             raise typer.BadParameter(f"an effect is {EFFECTS}", param_hint=f"'--{name}-effect'")
-    params = SolverParameters.from_file(solver)
+    params, warnings = _on_gpu(SolverParameters.from_file(solver), gpu, backend)
     for file in [*_list(weights or ""), *([] if snapshot is None else [str(snapshot)])]:
         os.stat(file)  # making nets may take long; a file that isn't there is told before
     if snapshot is not None and params.has("weights"):
@@ -142,6 +164,9 @@ def train(
         params = params.replaced(train_state=_state(params.train_state, level, stage))
     with training_logs.opened(params, log) as logs, blaming_the_net(net):
         logs.parameters(params)
+        for listener in logs.listeners:
+            for text in warnings:
+                listener.handle(Warned(0, text))
         train_net, test_nets = make_nets(find_factory(net), params)
         with handled(sigint=sigint, sighup=sighup, sigterm=sigterm) as requested:
             for file in params.weights:
@@ -168,7 +193,9 @@ def score_model(
             show_default=False,
         ),
     ],
+    model: Model = None,
     iterations: Iterations = 50,
+    gpu: Gpu = "",
     level: Level = None,
     stage: Stage = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,
@@ -189,8 +216,11 @@ def score_model(
         raise typer.BadParameter("need the weights of a model to score", param_hint="'--weights'")
     log = CaffeLog(to_stderr)
     say = log.say
+    if devices(gpu):
+        log.handle(Warned(0, "--gpu: the function of --net decides where its net is; nothing else runs here"))
+    state = _state(NetState(phase="TEST", level=0), level, stage)
     with blaming_the_net(net):
-        made = find_factory(net).make("TEST", state=_state(NetState(phase="TEST", level=0), level, stage))
+        made = find_factory(net).make("TEST", source=_source(model), state=state)
         check_net(made, trained=False)
         for file in files:
             load_weights(made, file, lambda text: log.handle(Warned(0, text)))
@@ -218,44 +248,104 @@ def time_net(
             show_default=False,
         ),
     ] = None,
+    model: Model = None,
     iterations: Iterations = 50,
+    phase: Annotated[
+        str,
+        typer.Option("--phase", metavar="TRAIN", help="Of the net: TRAIN, since passes go backward, too."),
+    ] = "TRAIN",
+    level: Level = None,
+    stage: Stage = None,
     backend: Backend = None,
+    gpu: Gpu = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the averages as JSON.")] = False,
 ) -> None:
-    """Time a net's forward and backward passes and the solver's update, in Caffe's log lines on stderr."""
+    """Time a net's passes, layer by layer, and the solver's update, in Caffe's log lines on stderr."""
+    from solvergen.solver.choice import chosen
     from solvergen.solver.factory import blaming_the_net, find_factory, make_nets
-    from solvergen.solver.logs.caffe_log import CaffeLog
+    from solvergen.solver.logs.caffe_log import OWN, CaffeLog
     from solvergen.solver.logs.glog import number
     from solvergen.solver.logs.sinks import to_stderr
     from solvergen.solver.parameters.model import SolverParameters
     from solvergen.solver.parameters.net_state import NetState
     from solvergen.solver.scoring import measure
+    from solvergen.solver.training.events import Warned
     from solvergen.solver.training.solver import Solver
 
-    say = CaffeLog(to_stderr).say
+    if phase not in ("", "TRAIN"):
+        raise typer.BadParameter(
+            f"{phase!r}: what is timed goes forward and backward and is updated, so the phase is TRAIN",
+            param_hint="'--phase'",
+        )
+    if model is not None and solver is not None:
+        raise typer.BadParameter("the solver file says which net it is", param_hint="'--model'")
+    log = CaffeLog(to_stderr)
+    say = log.say
     with blaming_the_net(net):
         if solver is None:
             params = SolverParameters(
                 net=net, base_lr=0.0, lr_policy="fixed", momentum=0.9, solver_mode="CPU"
             )
-            state = NetState(phase="TRAIN", level=0)
-            made = find_factory(net).make("TRAIN", params=params, state=state)
+            params, warnings = _on_gpu(params, gpu, backend)
+            state = _state(NetState(phase="TRAIN", level=0), level, stage)
+            made = find_factory(net).make("TRAIN", params=params, source=_source(model), state=state)
         else:
             of_file = SolverParameters.from_file(solver)
-            params = of_file.replaced(**dict.fromkeys(NOT_TIMED))
+            params, warnings = _on_gpu(of_file.replaced(**dict.fromkeys(NOT_TIMED)), gpu, backend)
+            if level is not None or stage is not None:
+                params = params.replaced(train_state=_state(params.train_state, level, stage))
             made, _ = make_nets(find_factory(net), params)
         # Without a solver file: wherever the net is.
-        where = "auto" if solver is None and backend is None else backend
+        where = "auto" if solver is None and backend is None and not gpu else backend
+        for text in (*warnings, *(() if where is not None else chosen(params).warnings)):
+            log.handle(Warned(0, text))
         trained = Solver(params, made, backend=where)
         say("*** Benchmark begins ***", "caffe.cpp:379")
         say(f"Testing for {iterations} iterations.", "caffe.cpp:380")
-        times = measure(trained, iterations)
+
+        def tell(round_: int, seconds: float) -> None:
+            text = f"Iteration: {round_} forward-backward time: {number(1e3 * seconds)} ms."
+            say(text, "caffe.cpp:408")
+
+        times = measure(trained, iterations, tell)
+    if times.layers:
+        say("Average time per layer: ", "caffe.cpp:411")
+        for one in times.layers:
+            say(f"{one.layer:>10}\tforward: {number(1e3 * one.forward)} ms.", "caffe.cpp:414")
+            say(f"{one.layer:>10}\tbackward: {number(1e3 * one.backward)} ms.", "caffe.cpp:417")
+    places = {"Forward pass": "caffe.cpp:422", "Backward pass": "caffe.cpp:424"}
     for name, value in times.averages():
-        say(f"Average {name}: {number(1e3 * value)} ms.", "caffe.cpp:425")
-    say(f"Total Time: {number(1e3 * times.total)} ms.", "caffe.cpp:431")
-    say("*** Benchmark ends ***", "caffe.cpp:432")
+        place = OWN if name == "Update" else places.get(name, "caffe.cpp:426")
+        say(f"Average {name}: {number(1e3 * value)} ms.", place)
+    say(f"Total Time: {number(1e3 * times.total)} ms.", "caffe.cpp:428")
+    say("*** Benchmark ends ***", "caffe.cpp:429")
     if as_json:
         print_json(times.as_json())
+
+
+def _on_gpu(
+    params: SolverParameters, gpu: str, backend: str | None
+) -> tuple[SolverParameters, tuple[str, ...]]:
+    """The parameters with the first of the GPUs that ``--gpu`` names, and what is to be said about it."""
+    found = devices(gpu)
+    if not found:
+        return params, ()
+    if backend is not None:
+        raise typer.BadParameter("give --gpu or --backend, not both", param_hint="'--gpu'")
+    told: tuple[str, ...] = ()
+    if len(found) > 1:
+        told = (
+            f"--gpu {gpu}: one GPU trains, {found[0]}: batches aren't multiplied by the number of GPUs, "
+            "as Caffe does",
+        )
+    return params.replaced(solver_mode="GPU", device_id=found[0]), told
+
+
+def _source(model: Path | None) -> NetSource | None:
+    """Where ``--model`` says that the net comes from."""
+    from solvergen.solver.parameters.net_state import NetSource
+
+    return None if model is None else NetSource("net", path=str(model))
 
 
 def _list(text: str) -> list[str]:

@@ -25,7 +25,7 @@ def eliminate_dead(program: Program) -> Program:
     for statement in reversed(program.statements):
         live = needed.get(statement.target, never) & statement.guard
         if isinstance(statement.value, GradientAt):
-            live = statement.guard  # a function of the user's, who can tell whether it was called
+            live = statement.guard  # a function of the caller's runs, whoever reads what it returns
         if live.is_never:
             continue
         for name in names_in(statement.value):

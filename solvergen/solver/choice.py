@@ -114,12 +114,6 @@ def _of_ours(params: SolverParameters, name: str) -> Chosen:
         _refuse(params, "optimizer", f"no optimizer {quoted(name)}; {meant(name, names)}")
     class_ = _class(name)
     definition = definition_of(class_)
-    if definition.evaluations:
-        _refuse(
-            params,
-            "optimizer",
-            f"optimizer {name} evaluates the gradient several times in a step, and the Solver once",
-        )
     values: dict[str, float] = {}
     if "lr" in definition.hyperparameter_names:
         values["lr"] = params.base_lr

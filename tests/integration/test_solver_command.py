@@ -160,8 +160,10 @@ def test_time_tells_a_factory_the_state(here: Path) -> None:
 
 def test_time(here: Path) -> None:
     out, err = run(here, "time", "--net", "spirals:make", "--iterations", "5", "--json")
-    assert set(json.loads(out)) == {"forward_ms", "backward_ms", "update_ms", "total_ms"}
-    assert all(each >= 0 for each in json.loads(out).values())
+    found = json.loads(out)
+    assert [each["layer"] for each in found.pop("layers")] == ["data", "ip1", "ip2", "ip3", "loss"]
+    assert set(found) == {"forward_ms", "backward_ms", "update_ms", "total_ms"}
+    assert all(each >= 0 for each in found.values())
     assert "Average Forward pass: " in err
     _, err = run(
         here, "time", "--net", "spirals:make", "--solver", "solver.prototxt", "--iterations", "5",

@@ -1,85 +1,251 @@
-"""From one format to another, and from one optimizer's conventions to another's."""
+"""From one format to another, and from one optimizer's conventions to another's.
+
+Everything is a model, a solver's state, or both on its way: what else there is (an optimizer's snapshot,
+torch's files, which ``solvergen.adapters.torch_files`` knows) is made into that, and made of it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from solvergen.errors import SolverFileError
-from solvergen.runtime.definition import Definition
+from solvergen.runtime import snapshots
+from solvergen.runtime.naming import listed
+from solvergen.solver.files import optimizers, weights
 from solvergen.solver.files.conventions import STATES
 from solvergen.solver.files.conventions import convert as convert_history
-from solvergen.solver.files.data import SolverStateData
+from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
 from solvergen.solver.files.names import SUFFIXES, format_of
+from solvergen.solver.files.naming import model_of, named, owned
 from solvergen.solver.files.pair import write_model, write_state
-from solvergen.solver.files.reading import kind_of, read_model, read_pair, read_state
+from solvergen.solver.files.reading import about, kind_of, read_model, read_pair, read_state
+from solvergen.solver.files.request import Conventions, Form, Request, TorchFiles
+from solvergen.solver.files.sharing import resolved
+
+if TYPE_CHECKING:
+    from solvergen.solver.choice import Chosen
+
+TORCH = (".pt", ".pth")
+"""Endings of what torch writes."""
+
+TORCH_PAIR = (".model.pt", ".optimizer.pt")
 
 
-@dataclass(frozen=True)
-class Conventions:
-    """From which rule's conventions to which other's a history goes (see ``conventions.convert``)."""
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What a file holds, and what is to be said about it."""
 
-    before: str | None
-    after: str
-    lr: float | Sequence[float] | None = None
-    momentum: float | None = None
-    start_missing: bool = False
+    model: ModelData | None
+    state: SolverStateData | None = None
+    said: list[str] = field(default_factory=list)
 
 
-def convert(
-    source: str,
-    target: str,
-    *,
-    conventions: Conventions | None = None,
-    alone: bool = False,
-    force: bool = False,
-) -> tuple[str, ...]:
-    """Write what is in ``source`` to ``target``, in the format that its name says; what was done, in words.
+def convert(source: str, target: str, wanted: Request | None = None) -> tuple[str, ...]:
+    """Write what is in ``source`` to ``target``; what was done, in words.
 
     A state takes its model along, under the name that belongs to ``target``, unless ``alone``: it names the
-    former model then.
+    former model then. An optimizer's snapshot holds both.
 
     Raises:
         SolverFileError: one can't be read, the other can't be written or is there (and not ``force``).
     """
-    _, kind = kind_of(source)
-    if kind is None:
-        raise SolverFileError(
-            f"{source}: an optimizer's snapshot; models and solvers' states can be converted"
-        )
-    if kind == "model":
-        if conventions is not None:
+    wanted = wanted or Request()
+    form: Form = wanted.form or ("torch" if target.lower().endswith(TORCH) else "solver")
+    found = _read(source, wanted)
+    if wanted.shared and found.model is not None:
+        with about(source, "can't be read"):
+            found = dataclasses.replace(found, model=resolved(found.model, wanted.shared))
+    if found.model is not None and (form != "solver" or format_of(target) != "HDF5"):
+        _check_complete(found.model, source)
+    state, said = found.state, found.said
+    if state is None:
+        if wanted.conventions is not None:
             raise SolverFileError(
                 f"{source}: weights have no optimizer's conventions; give the solver's state"
             )
-        _check_target(target, "model", force)
-        write_model(target, read_model(source))
-        return (f"{target}: the model of {source}",)
-    _check_target(target, "state", force)
-    state, model = (read_state(source), None) if alone else read_pair(source)
+        assert found.model is not None
+        return (_write_model(target, found.model, form, wanted, source), *said)
+    spec = wanted.spec or _spec_of(state)
+    if wanted.conventions is not None:
+        state, carried = _carried(source, state, wanted.conventions, spec)
+        said, spec = [*said, *carried], wanted.conventions.after
+    if form == "optimizer":
+        return _write_optimizer(source, target, state, found.model, spec, wanted, said)
+    if form == "torch":
+        return _write_torch(source, target, state, found.model, spec, wanted, said)
+    return _write_solver(source, target, state, found.model, wanted, said)
+
+
+def _check_complete(model: ModelData, source: str) -> None:
+    """Raise for blobs that a file of Caffe's leaves out, without saying whose they are."""
+    missing = [
+        f"{layer.name}/{index}"
+        for layer in model.layers
+        for index, blob in enumerate(layer.blobs)
+        if blob is None
+    ]
+    if missing:
+        raise SolverFileError(
+            f"{source}: {listed(missing)} in the model is another layer's, and Caffe's HDF5 doesn't say "
+            f"whose: give --shared {missing[0]}=LAYER/NUMBER"
+        )
+
+
+def _read(source: str, wanted: Request) -> _Found:
+    if source.lower().endswith(TORCH):
+        return _read_torch(source, wanted)
+    if weights.is_plain(source):
+        return _Found(model_of(weights.read(source)))
+    _, kind = kind_of(source)
+    if kind == "model":
+        return _Found(read_model(source))
+    if kind == "state":
+        state, model = (read_state(source), None) if wanted.alone else read_pair(source)
+        return _Found(model, state)
+    state, model, said = optimizers.from_snapshot(snapshots.load(source), source)
+    if wanted.alone:
+        model = None
+    return _Found(model, state, said)
+
+
+def _read_torch(source: str, wanted: Request) -> _Found:
+    torch = _torch(wanted, source)
+    found = torch.read(source)
+    if not torch.is_optimizer(found):
+        return _Found(torch.model_from(found, source))
+    beside = source.removesuffix(TORCH_PAIR[1]) + TORCH_PAIR[0]
+    model = None
+    if source.endswith(TORCH_PAIR[1]) and os.path.isfile(beside):
+        model = torch.model_from(torch.read(beside), beside)
+    spec = wanted.spec or (wanted.conventions.before if wanted.conventions is not None else None)
+    state, said = torch.state_from(found, model, spec, wanted.iteration, source)
+    return _Found(None if wanted.alone else model, state, said)
+
+
+def _torch(wanted: Request, path: str) -> TorchFiles:
+    if wanted.torch is None:
+        raise SolverFileError(f"{path}: a file of torch's: hand over solvergen.adapters.torch_files")
+    return wanted.torch()
+
+
+def _write_model(target: str, model: ModelData, form: Form, wanted: Request, source: str) -> str:
+    if form == "optimizer":
+        raise SolverFileError(f"{source}: weights alone are no optimizer's snapshot; give the solver's state")
+    if form == "torch":
+        _check_free(target, wanted.force)
+        if target.lower().endswith(TORCH):
+            _torch(wanted, target).write_model(target, model)
+        elif target.lower().endswith(".safetensors"):
+            weights.write(target, named(model))
+        else:
+            raise SolverFileError(f"{target}: torch's files end in .pt, .pth or .safetensors")
+        return f"{target}: a state_dict with the weights of {source}"
+    _check_target(target, "model", wanted.force)
+    write_model(target, model)
+    return f"{target}: the model of {source}"
+
+
+def _write_optimizer(
+    source: str,
+    target: str,
+    state: SolverStateData,
+    model: ModelData | None,
+    spec: str | None,
+    wanted: Request,
+    said: list[str],
+) -> tuple[str, ...]:
+    if spec is None and wanted.chosen is not None:
+        spec = wanted.chosen.optimizer_class.definition.name
+    if spec is None:
+        raise SolverFileError(f"{source}: the file doesn't say of which optimizer it is: give --from")
+    _check_free(target, wanted.force)
+    if target.endswith(tuple(ending for endings in SUFFIXES.values() for ending in endings)):
+        raise SolverFileError(f"{target}: an optimizer's snapshot, and the name is that of a solver's file")
+    optimizer, more = optimizers.optimizer_of(state, model, spec, chosen=wanted.chosen, source=source)
+    snapshots.save(target, optimizer._snapshot(params=model is not None))
+    return (f"{target}: {spec} at rest where {source} is, for Optimizer.load", *said, *more)
+
+
+def _write_torch(
+    source: str,
+    target: str,
+    state: SolverStateData,
+    model: ModelData | None,
+    spec: str | None,
+    wanted: Request,
+    said: list[str],
+) -> tuple[str, ...]:
+    if spec is None:
+        raise SolverFileError(f"{source}: the file doesn't say of which optimizer it is: give --from")
+    if not target.lower().endswith(TORCH):
+        raise SolverFileError(f"{target}: torch's files of optimizers end in .pt or .pth")
+    with_model = model is not None and not wanted.alone
+    if with_model and not target.endswith(TORCH_PAIR[1]):
+        raise SolverFileError(
+            f"{target}: the model goes beside it, so the name must end in {TORCH_PAIR[1]}; or convert the "
+            "state alone"
+        )
+    beside = target.removesuffix(TORCH_PAIR[1]) + TORCH_PAIR[0]
+    _check_free(target, wanted.force)
+    torch = _torch(wanted, target)
+    if wanted.chosen is not None:
+        state = _with_settings(state, model, wanted.chosen)
+    if with_model:
+        assert model is not None
+        _check_free(beside, wanted.force)
+        torch.write_model(beside, model)
+        said = [*said, f"{beside}: its model"]
+    torch.write_optimizer(target, state, spec, model)
+    if "groups" not in state.extra:
+        said = [*said, "hyperparameters are torch's defaults: --solver FILE gives others"]
+    return (f"{target}: the state of {source} for torch's load_state_dict", *said)
+
+
+def _with_settings(state: SolverStateData, model: ModelData | None, chosen: Chosen) -> SolverStateData:
+    """The state with the hyperparameters of a solver file, in one group."""
+    names = state.extra.get("parameters") or list(owned(model) if model is not None else ())
+    values = dict(chosen.hyperparameters)
+    values |= _renamed(values, SYNONYMS_OF.get(chosen.optimizer_class.definition.name, {}))
+    group = {
+        "members": names,
+        "hyperparameters": values,
+        "options": dict(chosen.options),
+        "multipliers": {},
+    }
+    return dataclasses.replace(state, extra={**state.extra, "groups": [group]})
+
+
+def _write_solver(
+    source: str,
+    target: str,
+    state: SolverStateData,
+    model: ModelData | None,
+    wanted: Request,
+    said: list[str],
+) -> tuple[str, ...]:
+    _check_target(target, "state", wanted.force)
     lost = state.extra
-    said: list[str] = []
-    if conventions is not None:
-        state, said = _carried(source, state, conventions)
     if model is not None:
         model_target = _model_of(target)
-        _check_target(model_target, "model", force)
+        _check_target(model_target, "model", wanted.force)
         digest = write_model(model_target, model)
         state = dataclasses.replace(state, learned_net=model_target, model_digest=digest)
-        said.append(f"{model_target}: its model")
+        said = [*said, f"{model_target}: its model"]
     if lost and format_of(target) != "SAFETENSORS":
-        said.append(f"left out, since Caffe's files don't hold it: {', '.join(sorted(lost))}")
+        said = [*said, f"left out, since Caffe's files don't hold it: {', '.join(sorted(lost))}"]
     write_state(target, state)
     return (f"{target}: the state of {source}", *said)
 
 
-def _carried(source: str, state: SolverStateData, wanted: Conventions) -> tuple[SolverStateData, list[str]]:
-    before = wanted.before or _spec_of(state)
+def _carried(
+    source: str, state: SolverStateData, wanted: Conventions, spec: str | None
+) -> tuple[SolverStateData, list[str]]:
+    before = wanted.before or spec
     if before is None:
         raise SolverFileError(f"{source}: the file doesn't say of which optimizer it is: give --from")
     carried = convert_history(
@@ -91,16 +257,56 @@ def _carried(source: str, state: SolverStateData, wanted: Conventions) -> tuple[
         start_missing=wanted.start_missing,
     )
     # What else is there belongs to the former rule and would mislead the new one.
-    changed = dataclasses.replace(state, history=carried.history, extra=_named(wanted.after))
+    extra = {**_named(wanted.after), **_kept(state, before, wanted.after)}
+    changed = dataclasses.replace(state, history=carried.history, extra=extra)
     return changed, [f"{wanted.after}'s {text}" for text in carried.said]
+
+
+SYNONYMS_OF: dict[str, dict[str, str]] = {
+    "caffe_adam": {"momentum": "beta1", "momentum2": "beta2", "delta": "eps"},
+    "caffe_adadelta": {"momentum": "rho", "delta": "eps"},
+    "caffe_adagrad": {"delta": "eps"},
+    "caffe_rmsprop": {"rms_decay": "alpha", "delta": "eps"},
+}
+"""What other rules call the hyperparameters of Caffe's."""
+
+_COUPLED = "weight_decay"
+
+
+def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names[name]: value for name, value in values.items() if name in names}
+
+
+def _kept(state: SolverStateData, before: str, after: str) -> dict[str, Any]:
+    """What of a state holds for another rule with the same parameters, too."""
+    kept: dict[str, Any] = {}
+    if "parameters" in state.extra:
+        kept["parameters"] = state.extra["parameters"]
+    definition = optimizers.definition_of_spec(after)
+    if "counts" in state.extra and not any(one.shape != "param" for one in definition.state):
+        kept |= {"counts": state.extra["counts"], "scalars": {}, "lines": {}, "shared": {}}
+    groups = state.extra.get("groups")
+    if groups is None:
+        return kept
+    synonyms = {
+        **SYNONYMS_OF.get(before, {}),
+        **{new: old for old, new in SYNONYMS_OF.get(after, {}).items()},
+    }
+    made = []
+    for group in groups:
+        values = {**group["hyperparameters"], **_renamed(group["hyperparameters"], synonyms)}
+        if (before == "adamw") != (after == "adamw"):  # the one decays by itself, the other by gradients
+            values.pop(_COUPLED, None)
+        own = {name: value for name, value in values.items() if name in definition.hyperparameter_names}
+        made.append({**group, "hyperparameters": own, "options": {}})
+    return {**kept, "groups": made}
 
 
 def _named(spec: str) -> dict[str, Any]:
     """What a native state says about its rule."""
-    definition: Definition = import_module(f"solvergen.optimizers.{spec}.schema").DEFINITION
-    types = {known: name for name, known in SPEC_OF_TYPE.items()}
+    definition = optimizers.definition_of_spec(spec)
     return {
-        "solver_type": types.get(spec, definition.class_name),
+        "solver_type": optimizers.solver_type(definition),
         "digest": definition.digest,
         "states": list(STATES[spec]),
     }
@@ -114,7 +320,7 @@ def _spec_of(state: SolverStateData) -> str | None:
     caffes = SPEC_OF_TYPE.get(known)
     if caffes is not None and (states is None or list(states) == list(OF_CAFFE[caffes])):
         return caffes
-    return known.lower()
+    return optimizers.spec_of_class(known)
 
 
 def _model_of(target: str) -> str:
@@ -136,5 +342,9 @@ def _check_target(target: str, kind: str, force: bool) -> None:
         raise SolverFileError(
             f"{target}: what is to be written there is a {kind}, the name says something else"
         )
+    _check_free(target, force)
+
+
+def _check_free(target: str, force: bool) -> None:
     if os.path.lexists(target) and not force:
         raise SolverFileError(f"{target} is there already")

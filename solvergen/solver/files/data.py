@@ -24,6 +24,8 @@ class LayerData:
     blobs: tuple[HostArray | None, ...] = ()
     diffs: tuple[HostArray, ...] | None = None
     partial: bool = False
+    names: tuple[str, ...] | None = None
+    """What the net calls its parameters, one name for each blob; None: the file doesn't say."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 """Caffe's HDF5 files: ``.caffemodel.h5`` and ``.solverstate.h5``.
 
 A model has the group ``data`` with a group for each layer, in it the blobs "0", "1", ...; if diffs were kept
-``diff`` has the same. A blob that a layer takes from another one is in its owner's group alone. A state has
+``diff`` has the same. A blob that a layer takes from another one is in its owner's group alone; whose it is
+Caffe's files don't say, and ours in an attribute of the group, which Caffe ignores. A state has
 ``iter`` and ``current_step`` (arrays of one int), ``learned_net`` (text) and the group ``history`` with
 "0", "1", .... Nothing but plain datasets behind hard links is read.
 """
@@ -20,6 +21,7 @@ from solvergen.errors import SnapshotWarning, SolverFileError
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots.sink import Sink
+from solvergen.solver.files import sharing
 from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
 
 MOST_AXES = 32
@@ -28,6 +30,7 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _DEFLATE = 1032  # no filter of HDF5's own makes more of a byte
 _MOST_TEXT = 65536
 _MOST_DEPTH = 64
+_SHARED = "solvergen_owner_of_"
 
 
 def write_model(path: str, model: ModelData) -> None:
@@ -57,7 +60,7 @@ def write_model(path: str, model: ModelData) -> None:
         data = _group(h5py, root, "data")
         with_diff = any(layer.diffs is not None for layer in model.layers)
         diff = _group(h5py, root, "diff") if with_diff else None
-        owned: set[tuple[int, tuple[int, ...]]] = set()
+        owned: dict[tuple[int, tuple[int, ...]], str] = {}
         for layer in model.layers:
             group = _group(h5py, data, layer.name)
             for index, blob in enumerate(layer.blobs):
@@ -65,8 +68,9 @@ def write_model(path: str, model: ModelData) -> None:
                     continue
                 place = (blob.__array_interface__["data"][0], blob.shape)
                 if blob.size and place in owned:
+                    _share(group, index, owned[place])
                     continue
-                owned.add(place)
+                owned[place] = f"{layer.name}/{index}"
                 _dataset(h5py, group, str(index), blob, f"layer {quoted(layer.name)}, blob {index}")
             if diff is not None:
                 group = _group(h5py, diff, layer.name)
@@ -106,7 +110,9 @@ def read_model(path: str) -> ModelData:
             _refuse(root, "model")
         diff = _child(h5py, root, "diff")
         layers = []
+        owners: dict[sharing.Place, sharing.Place] = {}
         for name, group in _layers(h5py, data, "", 0):
+            owners |= _shared(group, name)
             blobs = _numbered(h5py, group, size, f"layer {quoted(name)}")
             diffs: tuple[HostArray, ...] | None = None
             beside = None if diff is None else _descend(h5py, diff, name)
@@ -117,7 +123,7 @@ def read_model(path: str) -> ModelData:
                 # A last blob that another layer owns is missing here and has a diff there.
                 blobs += (None,) * (len(found) - len(blobs))
             layers.append(LayerData(name=name, blobs=blobs, diffs=diffs, partial=True))
-        return ModelData(layers=tuple(layers))
+        return sharing.resolved(ModelData(layers=tuple(layers)), owners)
 
 
 def read_state(path: str) -> SolverStateData:
@@ -196,6 +202,32 @@ def _dataset(h5py: Any, group: Any, name: str, array: HostArray, what: str) -> N
     if name in group:  # a layer "conv1/0" beside the layer "conv1"
         raise SolverFileError(f"{what} has the place of a layer in HDF5: use another snapshot_format")
     group.create_dataset(name, data=np.asarray(array, stored, order="C"), track_times=False)
+
+
+def _share(group: Any, index: int, owner: str) -> None:
+    """Note that a blob of this layer is another one's."""
+    text = owner.encode("utf-8", "surrogateescape")
+    if len(text) < _MOST_TEXT // 2:  # an attribute's own limit
+        group.attrs.create(f"{_SHARED}{index}", np.bytes_(text))
+
+
+def _shared(group: Any, layer: str) -> dict[sharing.Place, sharing.Place]:
+    """Whose this layer's blobs are, as far as it is noted."""
+    found = {}
+    for name in group.attrs:
+        if not name.startswith(_SHARED):
+            continue
+        value = group.attrs[name]
+        mine = sharing.place_of(f"{layer}/{name.removeprefix(_SHARED)}")
+        owner = None
+        if isinstance(value, bytes):
+            owner = sharing.place_of(value.decode("utf-8", "surrogateescape"))
+        if mine is None or owner is None:
+            raise SolverFileError(
+                f"layer {quoted(layer)}: the note {quoted(name)} on a shared blob is damaged"
+            )
+        found[mine] = owner
+    return found
 
 
 def _text(h5py: Any, root: Any, name: str, value: str) -> None:

@@ -21,8 +21,9 @@ from solvergen.runtime.snapshots.container import Container
 from solvergen.solver.files import plain
 from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
 
-FORMAT = 1
-"""Version of the document. Raised by any change that a reader must know of."""
+FORMAT = 2
+"""Version of the document. Raised by any change that a reader must know of; files are written in the oldest
+that can say what they hold. 2 knows the names of a model's parameters."""
 
 Kind = Literal["model", "state"]
 T = TypeVar("T")
@@ -58,16 +59,19 @@ def write_model(path: str, model: ModelData) -> str:
     def keys(layer: int, what: str, blobs: tuple[HostArray | None, ...]) -> list[str | None]:
         return [None if b is None else arrays.key(f"{what}/{layer}/{i}", b) for i, b in enumerate(blobs)]
 
+    with_names = any(layer.names is not None for layer in model.layers)
     layers = [
         {
             "name": layer.name,
             "type": layer.type,
             "blobs": keys(index, "data", layer.blobs),
             "diffs": None if layer.diffs is None else keys(index, "diff", layer.diffs),
+            **({"names": None if layer.names is None else list(layer.names)} if with_names else {}),
         }
         for index, layer in enumerate(model.layers)
     ]
-    return _write(path, "model", {"name": model.name, "layers": layers}, arrays)
+    version = 2 if with_names else 1
+    return _write(path, "model", {"name": model.name, "layers": layers}, arrays, version)
 
 
 def write_state(path: str, state: SolverStateData) -> None:
@@ -81,7 +85,7 @@ def write_state(path: str, state: SolverStateData) -> None:
         "model": state.model_digest,
         "extra": plain.encode(dict(state.extra)),
     }
-    _write(path, "state", content, arrays)
+    _write(path, "state", content, arrays, 1)
 
 
 def kind_of(path: str) -> Kind | None:
@@ -155,7 +159,7 @@ class _Arrays:
         return key
 
 
-def _write(path: str, kind: Kind, content: Mapping[str, Any], arrays: _Arrays) -> str:
+def _write(path: str, kind: Kind, content: Mapping[str, Any], arrays: _Arrays, version: int) -> str:
     from solvergen import __version__
 
     pieces = sorted(arrays.pieces, key=lambda p: (-STORAGE_TYPES[p[0].dtype].itemsize, p[0].key))
@@ -163,7 +167,7 @@ def _write(path: str, kind: Kind, content: Mapping[str, Any], arrays: _Arrays) -
         spec.key: {"dtype": spec.dtype, "shape": list(spec.shape), "sha256": checksum(spec, bytes_of(array))}
         for spec, array in pieces
     }
-    document = {_MARK: FORMAT, "kind": kind, "solvergen": __version__, **content, "arrays": described}
+    document = {_MARK: version, "kind": kind, "solvergen": __version__, **content, "arrays": described}
     text = strict_json.dump(document).encode("ascii")
     safetensors_format.write(path, pieces, text, _CONTAINER)
     return hashlib.sha256(text).hexdigest()
@@ -251,14 +255,18 @@ def _load(container: Container, described: object, size: int) -> _Loaded:
 
 def _layer(value: object, loaded: _Loaded) -> LayerData:
     entry = _typed(value, _DICT, "layers")
-    if entry.keys() != {"name", "type", "blobs", "diffs"}:
+    if entry.keys() - {"names"} != {"name", "type", "blobs", "diffs"}:
         raise SolverFileError(f"a layer has {listed(sorted(entry))}: damaged")
-    diffs = entry["diffs"]
+    diffs, names = entry["diffs"], entry.get("names")
+    blobs = _typed(entry["blobs"], _LIST, "blobs")
+    if names is not None and len(_typed(names, _LIST, "names")) != len(blobs):
+        raise SolverFileError("a layer has another number of names than of blobs: damaged")
     return LayerData(
         name=_typed(entry["name"], str, "name"),
         type=_typed(entry["type"], str, "type"),
-        blobs=tuple(None if k is None else loaded.get(k) for k in _typed(entry["blobs"], _LIST, "blobs")),
+        blobs=tuple(None if k is None else loaded.get(k) for k in blobs),
         diffs=None if diffs is None else tuple(map(loaded.get, _typed(diffs, _LIST, "diffs"))),
+        names=None if names is None else tuple(_typed(name, str, "names") for name in names),
     )
 
 

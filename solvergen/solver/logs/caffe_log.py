@@ -20,6 +20,9 @@ _FORMATS = {"BINARYPROTO": "binary proto", "HDF5": "HDF5", "SAFETENSORS": "safet
 _MODEL_PLACES = {"BINARYPROTO": "solver.cpp:464", "HDF5": "solver.cpp:474"}
 _STATE_PLACES = {"BINARYPROTO": "sgd_solver.cpp:284", "HDF5": "sgd_solver.cpp:294"}
 
+_SEVERITIES = {events.Warned: Severity.WARNING, events.DebugNorms: Severity.ERROR}
+"""Caffe tells sums over all parameters as an error, too."""
+
 Line = tuple[str, str]  # place, text
 
 
@@ -36,7 +39,7 @@ class CaffeLog:
 
     def handle(self, event: Event) -> None:
         """Write it down."""
-        severity = Severity.WARNING if isinstance(event, events.Warned) else Severity.INFO
+        severity = _SEVERITIES.get(type(event), Severity.INFO)
         for place, text in lines_of(event, self._display):
             self._sink(prefixed(text, place, when=self._clock(), severity=severity))
 
@@ -93,6 +96,16 @@ def lines_of(event: Event, display: int = 0) -> Iterator[Line]:
             yield "solver.cpp:311", "Optimization stopped early."
         case events.Warned():
             yield OWN, event.text
+        case events.DebugBlob(phase="forward"):
+            yield (
+                "net.cpp:583",
+                f"    [Forward] Layer {event.layer}, top blob {event.blob} data: {number(event.value)}",
+            )
+        case events.DebugBlob():
+            yield (
+                "net.cpp:607",
+                f"    [Backward] Layer {event.layer}, bottom blob {event.blob} diff: {number(event.value)}",
+            )
         case events.DebugInfo():
             yield _debug(event)
         case events.DebugNorms():

@@ -12,8 +12,18 @@ from typing import Any, Literal
 import numpy as np
 
 from solvergen.solver.net.error import NetError
+from solvergen.solver.net.notes import Notes
 from solvergen.solver.net.parameters import check_shared, collected
-from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Output, loss_of
+from solvergen.solver.net.protocol import (
+    NOTHING_KEPT,
+    Blob,
+    LayerBlobs,
+    LayerPass,
+    Net,
+    Output,
+    Watching,
+    loss_of,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -47,6 +57,18 @@ class Sliced:
 
     name: str
     layers: tuple[InnerProduct, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What a layer did in a pass: with which rows, what it saw and made, and under which names."""
+
+    part: InnerProduct
+    rows: slice
+    x: Array
+    y: Array
+    bottom: str
+    top: str
 
 
 class DenseNet:
@@ -89,6 +111,8 @@ class DenseNet:
         self._layers = tuple(layers)
         self._rows = np.arange(self._batch_size)
         self._next = 0
+        self._kept: list[int] | None = None
+        self._notes: Notes | None = None
         self._outputs: tuple[Output, ...] = ()
         self._users: dict[str, tuple[Blob, ...]] = {}
         declared: dict[str, Blob] = {}
@@ -119,10 +143,41 @@ class DenseNet:
 
     def forward_backward(self) -> float:
         """A pass over the next batch that adds to the gradients. Returns the loss."""
+        if self._kept is not None:
+            self._kept.append(self._next)
+        return self._both()
+
+    def _both(self) -> float:
         steps, gradient = self._run()
-        for part, rows, x, y in reversed(steps):
-            gradient = self._back(part, rows, x, y, gradient)
+        if self._notes is not None and steps:
+            self._notes.backward("loss", {steps[-1].top: gradient})
+        for step in reversed(steps):
+            gradient = self._back(step, gradient)
         return loss_of(self._outputs)
+
+    def keep_batches(self) -> None:
+        """Keep the batches of the passes from now on."""
+        self._kept = []
+
+    def pass_again(self) -> float:
+        """Those passes again, at the parameters as they are now. Returns the sum of their losses."""
+        if not self._kept:
+            raise NetError(NOTHING_KEPT.format(name=self.name))
+        left = self._next, self._outputs
+        loss = 0.0
+        for row in self._kept:
+            self._next = row
+            loss += self._both()
+        self._next, self._outputs = left
+        return loss
+
+    def watch(self, what: Watching | None) -> None:
+        """Take note of what layers do in the passes from now on."""
+        self._notes = None if what is None else Notes(what)
+
+    def watched(self) -> tuple[LayerPass, ...]:
+        """What was noted in the last pass: of the data, each layer and the loss."""
+        return () if self._notes is None else self._notes.passes
 
     def outputs(self) -> tuple[Output, ...]:
         """What the last pass put out."""
@@ -146,12 +201,18 @@ class DenseNet:
         self.layers = tuple(LayerBlobs(one.name, one.type, self._users[one.name]) for one in self.layers)
         self.learnable = tuple(theirs.get(blob.name, blob) for blob in self.learnable)
 
-    def _run(self) -> tuple[list[tuple[InnerProduct, slice, Array, Array]], Array]:
+    def _run(self) -> tuple[list[_Step], Array]:
         """A pass: what each layer saw and made of it, and the gradient of the loss at the end."""
+        notes = self._notes
+        if notes is not None:
+            notes.begin()
         rows = (self._rows + self._next) % len(self._inputs)
         self._next = (self._next + self._batch_size) % len(self._inputs)
         x, targets = self._inputs[rows], self._targets[rows]
-        steps = []
+        if notes is not None:
+            notes.forward("data", {"data": x, "label": targets})
+        steps: list[_Step] = []
+        bottom = "data"
         for layer in self._layers:
             parts = layer.layers if isinstance(layer, Sliced) else (layer,)
             size = self._batch_size // len(parts)
@@ -159,9 +220,15 @@ class DenseNet:
             for i, part in enumerate(parts):
                 span = slice(i * size, (i + 1) * size)
                 made.append(self._forth(part, x[span]))
-                steps.append((part, span, x[span], made[-1]))
+                steps.append(_Step(part, span, x[span], made[-1], bottom, layer.name))
+                if notes is not None:
+                    notes.forward(part.name, {part.name: made[-1]})
             x = np.concatenate(made) if len(made) > 1 else made[0]
-        return steps, self._lose(x, targets)
+            bottom = layer.name
+        gradient = self._lose(x, targets)
+        if notes is not None:
+            notes.forward("loss", {output.name: output.values for output in self._outputs})
+        return steps, gradient
 
     def _forth(self, part: InnerProduct, x: Array) -> Array:
         weights, *bias = self._users[part.name]
@@ -174,8 +241,9 @@ class DenseNet:
             np.tanh(y, out=y)
         return y
 
-    def _back(self, part: InnerProduct, rows: slice, x: Array, y: Array, gradient: Array) -> Array:
+    def _back(self, step: _Step, gradient: Array) -> Array:
         """Adds to the gradients of the part's parameters; returns that of the whole batch before it."""
+        part, rows, x, y = step.part, step.rows, step.x, step.y
         own = gradient[rows]
         if part.activation == "relu":
             own = own * (y > 0)
@@ -187,6 +255,8 @@ class DenseNet:
         if bias and bias[0].lr_mult:
             bias[0].diff[...] += own.sum(axis=0)
         before: Array = own @ weights.data
+        if self._notes is not None:
+            self._notes.backward(part.name, {} if step.bottom == "data" else {step.bottom: before})
         if len(before) == len(gradient):
             return before
         # One slice of several: they are walked from the last to the first, so the first completes the whole.

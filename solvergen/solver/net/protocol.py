@@ -7,12 +7,33 @@ one of any ``torch.nn.Module``, and anything with these attributes will do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from solvergen.solver.net.error import NetError
+
+
+@dataclass(frozen=True)
+class LayerPass:
+    """What a layer did in a pass: names of blobs with the mean magnitudes of their numbers, and seconds."""
+
+    layer: str
+    tops: Mapping[str, float] = field(default_factory=dict)
+    """Of what it put out."""
+    bottoms: Mapping[str, float] = field(default_factory=dict)
+    """Of the gradients of what it was given; those that need none aren't there."""
+    forward: float = 0.0
+    backward: float = 0.0
+
+
+Watching = Literal["magnitudes", "seconds"]
+
+NOTHING_KEPT = (
+    "the net {name!r} has no passes to make again: keep_batches() comes first, then forward_backward()"
+)
+"""What ``pass_again`` says where there were none."""
 
 
 @dataclass(eq=False)
@@ -129,6 +150,37 @@ class Sharing(Protocol):
 
     def share_with(self, train: Net) -> None:
         """From now on, use the parameters of ``train`` where names agree."""
+        ...
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """A net that can make passes again, for rules that evaluate the gradient several times in a step."""
+
+    def keep_batches(self) -> None:
+        """Keep what ``forward_backward`` sees from now on, and forget what was kept before."""
+        ...
+
+    def pass_again(self) -> float:
+        """Make the passes since ``keep_batches`` again, at the parameters as they are now.
+
+        They see the same batches and the same random numbers, and add to the gradients. Whatever else a pass
+        changes (outputs, running means, where data and random numbers are) stays as the first passes left it.
+        Returns the sum of their losses. Raises NetError if there were none.
+        """
+        ...
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A net that can tell what each of its layers did, for ``debug_info`` and ``solvergen time``."""
+
+    def watch(self, what: Watching | None) -> None:
+        """Take note of magnitudes or of times in the passes from now on; None: of nothing."""
+        ...
+
+    def watched(self) -> Sequence[LayerPass]:
+        """What was noted in the last pass, in the order in which layers went forward."""
         ...
 
 

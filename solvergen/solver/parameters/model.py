@@ -190,7 +190,7 @@ class SolverParameters:
 
         Raises:
             SolverParametersError: the file says something wrong, or Caffe would refuse it.
-            OSError: the file can't be read.
+            UnreadableParameters: the file can't be read.
         """
         return cls.read(path).checked()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from solvergen.errors import Location
 from solvergen.runtime.naming import quoted
-from solvergen.solver.parameters.error import SolverParametersError
+from solvergen.solver.parameters.error import SolverParametersError, read_bytes
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.forks import FIELDS
 from solvergen.solver.parameters.hints import meant
@@ -19,7 +19,7 @@ from solvergen.solver.parameters.model import SolverParameters
 from solvergen.solver.parameters.net_state import NetState
 from solvergen.solver.parameters.prefix import completed_prefix
 from solvergen.solver.parameters.proto.messages import message, message_class, require
-from solvergen.solver.parameters.scan import Entry, Token, scan, without_comments
+from solvergen.solver.parameters.scan import Entry, Token, scan, with_signs_joined, without_comments
 
 _NETS = ("net_param", "train_net_param", "test_net_param")
 _SETTINGS = {"hyperparameter": "hyperparameters", "policy_setting": "policy"}
@@ -39,9 +39,9 @@ def read_prototxt(path: str | os.PathLike[str]) -> SolverParameters:
 
     Raises:
         SolverParametersError: protobuf can't parse it, or a value isn't one that its field can have.
-        OSError: the file can't be read.
+        UnreadableParameters: the file can't be read.
     """
-    return parse_prototxt(Path(path).read_bytes(), path)
+    return parse_prototxt(read_bytes(path), path)
 
 
 def parse_prototxt(text: str | bytes, path: str | os.PathLike[str] | None = None) -> SolverParameters:
@@ -61,7 +61,7 @@ def state_in_net(text: str) -> NetState | None:
     if re.search("[\ud800-\udfff]", plain):
         raise ValueError("isn't UTF-8")
     try:
-        text_format.Parse(plain, net, allow_unknown_field=True)
+        text_format.Parse(with_signs_joined(plain), net, allow_unknown_field=True)
     except (text_format.ParseError, UnicodeError, RecursionError) as error:
         raise ValueError(f"can't be parsed: {error}") from None
     return _state(net.state) if net.HasField("state") else None
@@ -83,7 +83,7 @@ class _Text:
         parsed = message("SolverParameter")
         text_format = require("text_format")
         try:
-            text_format.Parse(self._without_nets(), parsed)
+            text_format.Parse(with_signs_joined(self._without_nets()), parsed)
         except (text_format.ParseError, UnicodeError, RecursionError) as error:
             raise SolverParametersError(self._complaints() or [self._of_protobuf(error)]) from None
         self._check_nets()
@@ -135,7 +135,9 @@ class _Text:
                 start, end = entry.body
                 alone = _blank(text[:start]) + text[start:end]
                 try:
-                    text_format.Parse(alone, message("NetParameter"), allow_unknown_field=True)
+                    text_format.Parse(
+                        with_signs_joined(alone), message("NetParameter"), allow_unknown_field=True
+                    )
                 except (text_format.ParseError, UnicodeError, RecursionError) as error:
                     raise SolverParametersError([self._of_protobuf(error)]) from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal, cast
 
 TokenKind = Literal["name", "number", "string", "sign"]
@@ -63,6 +64,20 @@ def without_comments(text: str) -> str:
     return "".join(
         " " * len(match[0]) if match.lastgroup == "comment" else match[0] for match in _TOKEN.finditer(text)
     )
+
+
+def with_signs_joined(text: str) -> str:
+    """The text with each minus right before its number, as Python's protobuf wants it and C++'s doesn't:
+    ``- 1`` becomes `` -1``. All else keeps its place."""
+    found = list(tokens(text))
+    pieces: list[str] = []
+    done = 0
+    for sign, number in pairwise(found):
+        gap = text[sign.end : number.start]
+        if sign.kind == "sign" and sign.text == "-" and number.kind in ("name", "number") and gap.isspace():
+            pieces += [text[done : sign.start], gap, sign.text]
+            done = number.start
+    return "".join([*pieces, text[done:]])
 
 
 def tokens(text: str) -> Iterator[Token]:

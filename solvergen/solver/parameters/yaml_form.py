@@ -10,7 +10,7 @@ from typing import Any
 
 from solvergen.errors import Location
 from solvergen.runtime.naming import quoted
-from solvergen.solver.parameters.error import SolverParametersError
+from solvergen.solver.parameters.error import SolverParametersError, read_bytes
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.forks import FIELDS
 from solvergen.solver.parameters.hints import meant
@@ -23,9 +23,9 @@ def read_yaml(path: str | os.PathLike[str]) -> SolverParameters:
 
     Raises:
         SolverParametersError: it isn't YAML, or not a mapping of parameters to values that they can have.
-        OSError: the file can't be read.
+        UnreadableParameters: the file can't be read.
     """
-    return parse_yaml(Path(path).read_bytes(), path)
+    return parse_yaml(read_bytes(path), path)
 
 
 def parse_yaml(text: str | bytes, path: str | os.PathLike[str] | None = None) -> SolverParameters:

@@ -1,33 +1,96 @@
-"""What debug_info shows of a net's parameters, at displays."""
+"""What debug_info shows, pass by pass: blobs and parameters, layer by layer, and sums over all."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from solvergen.solver.net.protocol import Net
+from solvergen.solver.net.protocol import Blob, LayerPass, Net, Watchable
 from solvergen.solver.training.arrays import magnitudes
-from solvergen.solver.training.events import DebugInfo, DebugNorms, Event
+from solvergen.solver.training.events import DebugBlob, DebugInfo, DebugNorms, Event
+
+Sizes = dict[int, tuple[tuple[float, float], tuple[float, float]]]
 
 
-def describe(iteration: int, net: Net) -> Iterator[Event]:
-    """Mean magnitudes of each parameter's data, then of each gradient, then sums over all."""
-    sizes = {id(b.data): (magnitudes(b.data), magnitudes(b.diff)) for b in net.learnable}
-    found: dict[str, list[Event]] = {"forward": [], "backward": []}
-    for layer in net.layers:
-        for index, blob in enumerate(layer.blobs):
-            if id(blob.data) not in sizes:
-                continue  # a buffer
-            count = max(math.prod(blob.data.shape), 1)
-            data, diff = (l1 / count for l1, _ in sizes[id(blob.data)])
-            for phase in found:
-                found[phase].append(DebugInfo(iteration, phase, layer.name, blob.name, index, data, diff))
-    yield from found["forward"]
-    yield from reversed(found["backward"])
+def watch(net: Net, wanted: bool) -> None:
+    """Have a net that can take note of its layers' magnitudes, or no longer."""
+    if isinstance(net, Watchable):
+        net.watch("magnitudes" if wanted else None)
+
+
+def of_pass(iteration: int, net: Net) -> Iterator[Event]:
+    """Of a pass forward and backward that was just made: every layer forward, every layer backward, sums.
+
+    A net that can't be watched tells of its parameters alone.
+    """
+    sizes = _sizes(net, diffs=True)
+    learned = [sizes[id(blob.data)] for blob in net.learnable]
+    passes = _passes(net)
+    yield from _forward(iteration, passes, net, sizes)
+    yield from _backward(iteration, passes, net, sizes)
     yield DebugNorms(
         iteration,
-        data_l1=sum(data[0] for data, _ in sizes.values()),
-        diff_l1=sum(diff[0] for _, diff in sizes.values()),
-        data_l2=math.sqrt(sum(data[1] for data, _ in sizes.values())),
-        diff_l2=math.sqrt(sum(diff[1] for _, diff in sizes.values())),
+        data_l1=sum(data[0] for data, _ in learned),
+        diff_l1=sum(diff[0] for _, diff in learned),
+        data_l2=math.sqrt(sum(data[1] for data, _ in learned)),
+        diff_l2=math.sqrt(sum(diff[1] for _, diff in learned)),
     )
+
+
+def of_forward(iteration: int, net: Net) -> Iterator[Event]:
+    """Of a pass forward alone. A net that can't be watched tells nothing."""
+    if isinstance(net, Watchable):
+        yield from _forward(iteration, _passes(net), net, _sizes(net, diffs=False))
+
+
+def _sizes(net: Net, *, diffs: bool) -> Sizes:
+    """Of every array: of buffers, which are in layers alone, there are no gradients."""
+    nothing = (0.0, 0.0)
+    found: Sizes = {
+        id(blob.data): (magnitudes(blob.data), magnitudes(blob.diff) if diffs else nothing)
+        for blob in net.learnable
+    }
+    for layer in net.layers:
+        for blob in layer.blobs:
+            if id(blob.data) not in found:
+                found[id(blob.data)] = (magnitudes(blob.data), nothing)
+    return found
+
+
+def _passes(net: Net) -> Sequence[LayerPass]:
+    """What the layers did; without notes they are there by name, in the order of model files."""
+    noted = net.watched() if isinstance(net, Watchable) else ()
+    seen = {one.layer for one in noted}
+    # Layers that aren't called themselves: their parameters are told of all the same.
+    return (*noted, *(LayerPass(layer.name) for layer in net.layers if layer.name not in seen))
+
+
+def _forward(iteration: int, passes: Sequence[LayerPass], net: Net, sizes: Sizes) -> Iterator[Event]:
+    for one, blobs in _with_blobs(passes, net):
+        for name, value in one.tops.items():
+            yield DebugBlob(iteration, "forward", one.layer, name, value)
+        for index, blob in enumerate(blobs):
+            yield _info(iteration, "forward", one.layer, index, blob, sizes)
+
+
+def _backward(iteration: int, passes: Sequence[LayerPass], net: Net, sizes: Sizes) -> Iterator[Event]:
+    for one, blobs in reversed(list(_with_blobs(passes, net))):
+        for name, value in one.bottoms.items():
+            yield DebugBlob(iteration, "backward", one.layer, name, value)
+        for index, blob in enumerate(blobs):
+            if blob.lr_mult:  # else there is no backward pass for it, as for buffers
+                yield _info(iteration, "backward", one.layer, index, blob, sizes)
+
+
+def _with_blobs(passes: Sequence[LayerPass], net: Net) -> Iterator[tuple[LayerPass, tuple[Blob, ...]]]:
+    """Each layer's pass with its parameters; of a layer that was called twice, with those of the first pass:
+    the last one backward, when its gradients are complete."""
+    left = {layer.name: tuple(layer.blobs) for layer in net.layers}
+    for one in passes:
+        yield one, left.pop(one.layer, ())
+
+
+def _info(iteration: int, phase: str, layer: str, index: int, blob: Blob, sizes: Sizes) -> DebugInfo:
+    count = max(math.prod(blob.data.shape), 1)
+    data, diff = (l1 / count for l1, _ in sizes[id(blob.data)])
+    return DebugInfo(iteration, phase, layer, blob.name, index, data, diff)

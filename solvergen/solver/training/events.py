@@ -182,8 +182,21 @@ class DebugInfo(Event):
 
 
 @dataclass(frozen=True)
+class DebugBlob(Event):
+    """With debug_info: the mean magnitude of what a layer put out, or of a gradient that it passed down.
+
+    ``phase``: "forward" (of a top blob's data) or "backward" (of a bottom blob's diff).
+    """
+
+    phase: str
+    layer: str
+    blob: str
+    value: float
+
+
+@dataclass(frozen=True)
 class DebugNorms(Event):
-    """With debug_info: sums of magnitudes and norms over all parameters after the backward passes."""
+    """With debug_info: sums of magnitudes and norms over all parameters after a backward pass."""
 
     data_l1: float
     diff_l1: float

@@ -9,6 +9,7 @@ import numpy as np
 
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.parameters import check_names
+from solvergen.solver.net.protocol import Repeatable
 from solvergen.solver.training.error import TrainingError
 
 _OF_NETS = ("name", "learnable", "layers", "clear_diffs", "forward", "forward_backward", "outputs")
@@ -39,10 +40,18 @@ def check_net(net: Any, *, trained: bool) -> None:
                 f"{', '.join(lacking)}"
             )
     if trained:
-        if not learnable:
-            raise NetError("the net has no parameters to learn: its learnable is empty")
         check_names(learnable)
         _check_multipliers(net)
+
+
+def check_repeatable(net: Any, optimizer: str) -> None:
+    """Raises NetError where the optimizer asks for passes again that the net can't make."""
+    if not isinstance(net, Repeatable):
+        raise NetError(
+            f"optimizer {optimizer} evaluates the gradient several times in a step, each time on the same "
+            f"batch, and the net {net.name!r} can't make its passes again: a {type(net).__name__} has no "
+            "keep_batches and pass_again (solvergen.solver.net.protocol.Repeatable)"
+        )
 
 
 def unshared(net: Any, train: Any) -> list[str]:

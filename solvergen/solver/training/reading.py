@@ -27,7 +27,7 @@ _OF_NETS = frozenset(
 def read_parameters(params: SolverParameters | str | os.PathLike[str]) -> SolverParameters:
     """Themselves, or those of a file, prototxt or YAML by its ending.
 
-    Raises SolverParametersError, and OSError for a file that can't be read.
+    Raises SolverParametersError, and UnreadableParameters for a file that can't be read.
     """
     return params if isinstance(params, SolverParameters) else SolverParameters.read(params)
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solvergen.runtime.wrappers import PREFIX
-from solvergen.solver.net.protocol import Blob, Net, Seedable, Seekable
+from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Seedable, Seekable
 from solvergen.solver.training import events
 from solvergen.solver.training.arrays import copy_into, to_host
 from solvergen.solver.training.error import TrainingError
 from solvergen.solver.training.update import set_state
 
 if TYPE_CHECKING:
-    from solvergen.solver.files.data import ModelData, SolverStateData
+    from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
     from solvergen.solver.training.solver import Solver
 
 SAME_HISTORY = ({"SGD", "Nesterov"},)
@@ -92,10 +92,19 @@ def model_of(net: Net, *, diffs: bool = False) -> ModelData:
                 layer.type,
                 tuple(copied(blob.data) for blob in layer.blobs),
                 tuple(map(difference, layer.blobs)) if diffs else None,
+                names=tuple(_name_in(layer, blob) for blob in layer.blobs),
             )
             for layer in net.layers
         ),
     )
+
+
+def _name_in(layer: LayerBlobs, blob: Blob) -> str:
+    """A parameter's name, as of this layer where it is another one's."""
+    own = f"{blob.layer}."
+    if blob.layer != layer.name and blob.name.startswith(own):
+        return f"{layer.name}.{blob.name.removeprefix(own)}"
+    return blob.name
 
 
 def _state_of(solver: Solver, model_path: str) -> SolverStateData:
@@ -120,10 +129,14 @@ def _extra(solver: Solver) -> dict[str, Any]:
         "digest": solver.update.definition.digest,
         "states": list(solver.update.array_states),
         "parameters": [blob.name for blob in solver.net.learnable],
-        "counts": dict(optimizer.steps),
-        "scalars": {name: _own(optimizer.state[name]) for name in solver.update.scalar_states},
-        "lines": {name: dict(optimizer.state[name]) for name in solver.update.line_states},
+        "counts": solver.update.counts,
+        "scalars": {
+            name: {key: float(value) for key, value in values.items()}
+            for name, values in solver.update.beside(solver.update.scalar_states).items()
+        },
+        "lines": solver.update.beside(solver.update.line_states),
         "shared": _own(optimizer.shared),
+        "groups": solver.update.groups,
         "policy": {"name": solver.policy.name, "state": dict(solver.policy_state)},
         "smoothed_loss": solver.smoothing.state(),
         "data": [net.position() if isinstance(net, Seekable) else None for net in nets],
@@ -226,11 +239,15 @@ def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dic
     """The history by state and parameter. Raises SolverFileError where it is another's."""
     from solvergen.solver import files
 
-    states, blobs = solver.update.array_states, solver.net.learnable
+    states = solver.update.array_states
+    blobs = {blob.name: blob for blob in solver.net.learnable}
+    # By name, where the file has names: another order of the same parameters is the same state.
+    theirs = state.extra.get("parameters", ())
+    order = theirs if sorted(theirs) == sorted(blobs) else list(blobs)
     with _warnings_said(solver):
         found = files.arranged(
             state,
-            [tuple(blob.data.shape) for blob in blobs],
+            [tuple(blobs[name].data.shape) for name in order],
             states,
             spec=solver.update.definition.name,
             source=where,
@@ -238,8 +255,8 @@ def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dic
     live = solver.optimizer.state
     return {
         name: {
-            blob.name: np.ascontiguousarray(array, dtype=np.dtype(str(live[name][blob.name].dtype)))
-            for blob, array in zip(blobs, found[name], strict=True)
+            parameter: np.ascontiguousarray(array, dtype=np.dtype(str(live[name][parameter].dtype)))
+            for parameter, array in zip(order, found[name], strict=True)
         }
         for name in states
     }
@@ -303,33 +320,77 @@ def _warn(solver: Solver, text: str) -> None:
 def _matched(
     net: Net, model: ModelData, where: str, warn: Callable[[str], None]
 ) -> list[tuple[Blob, np.ndarray[Any, Any]]]:
-    """What of a model goes where, by the layers' names. Raises an error where shapes differ."""
+    """What of a model goes where: by the layers' names, and where a file names parameters, by these names
+    what it has in other layers or in one layer alone. Raises an error where shapes differ."""
     from solvergen.solver import files
 
     layers = {layer.name: layer for layer in net.layers}
     uses = Counter(id(blob.data) for layer in net.layers for blob in layer.blobs)
-    copies = []
+    elsewhere = _Elsewhere(model)
+    pairs: list[tuple[LayerBlobs, tuple[np.ndarray[Any, Any] | None, ...]]] = []
+    lacking = []
     for source in model.layers:
         target = layers.pop(source.name, None)
         if target is None:
-            if source.blobs:
-                warn(f"{where}: ignoring layer {source.name!r}, which the net lacks")
+            lacking.append(source)
             continue
         missing = len(target.blobs) - len(source.blobs) if source.partial else 0
         found = source.blobs + (None,) * missing
+        if len(found) < len(target.blobs):
+            found = elsewhere.blobs_of(target) or found
         if len(found) != len(target.blobs):
             raise TrainingError(
                 f"{where}: layer {source.name!r} has {len(source.blobs)} parameters, the net's "
                 f"{len(target.blobs)}"
             )
+        mine = [_name_in(target, blob) for blob in target.blobs]
+        if source.names is not None and sorted(source.names) == sorted(mine):
+            found = tuple(found[source.names.index(name)] for name in mine)
+        pairs.append((target, found))
+    for name, layer in layers.items():
+        blobs = elsewhere.blobs_of(layer)
+        if blobs is not None:
+            pairs.append((layer, blobs))
+        elif layer.blobs:
+            warn(f"{where}: there is no layer {name!r}, whose parameters stay")
+    for source in lacking:
+        if source.blobs and not elsewhere.has_given(source):
+            warn(f"{where}: ignoring layer {source.name!r}, which the net lacks")
+    copies = []
+    for target, found in pairs:
         for index, (array, blob) in enumerate(zip(found, target.blobs, strict=True)):
-            what = f"{where}: parameter {index} of layer {source.name!r}"
+            what = f"{where}: parameter {index} of layer {target.name!r}"
             if array is None:  # in HDF5 its owner alone has it
                 if uses[id(blob.data)] == 1:
                     raise TrainingError(f"{what} is missing")
                 continue
             copies.append((blob, files.fitted(array, tuple(blob.data.shape), what)))
-    for name, layer in layers.items():
-        if layer.blobs:
-            warn(f"{where}: there is no layer {name!r}, whose parameters stay")
     return copies
+
+
+class _Elsewhere:
+    """A model's parameters by name: what became of an optimizer's snapshot has layers that are guessed."""
+
+    def __init__(self, model: ModelData) -> None:
+        self._arrays = {
+            name: blob
+            for layer in model.layers
+            for name, blob in zip(layer.names or (), layer.blobs, strict=False)
+        }
+        self._given: set[str] = set()
+
+    def blobs_of(self, layer: LayerBlobs) -> tuple[np.ndarray[Any, Any] | None, ...] | None:
+        """The arrays of all of a layer's parameters, by their names; None if one isn't there."""
+        names = [
+            name if name in self._arrays else blob.name
+            for blob in layer.blobs
+            for name in [_name_in(layer, blob)]
+        ]
+        if not names or not all(name in self._arrays for name in names):
+            return None
+        self._given.update(names)
+        return tuple(self._arrays[name] for name in names)
+
+    def has_given(self, layer: LayerData) -> bool:
+        """Whether all that this layer of the file has was taken by name."""
+        return set(layer.names or ("",)) <= self._given

@@ -7,9 +7,10 @@ import operator
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from solvergen.solver.net.protocol import Net, Seedable, Sharing
+from solvergen.solver.net.protocol import Net, Output, Repeatable, Seedable, Sharing
 from solvergen.solver.training import debugging, events, parts, restoring
 from solvergen.solver.training.error import TrainingError
 from solvergen.solver.training.events import Action, Event, Listener
@@ -68,7 +69,8 @@ class Solver:
         self._listeners: list[Listeners] = _listeners(log)
         self._check_parts()
         self._iter = 0
-        type_: NetType = "float64" if self._net.learnable[0].data.dtype == "float64" else "float32"
+        first = next(iter(self._net.learnable), None)
+        type_: NetType = "float64" if first is not None and first.data.dtype == "float64" else "float32"
         self.policy = policy_of(self._param, type_)
         self.policy_state: Mapping[str, Any] = self.policy.initial()
         if self._param.random_seed >= 0:
@@ -76,6 +78,8 @@ class Solver:
                 if isinstance(one, Seedable):
                     one.seed(self._param.random_seed)
         self._choice: Choice = chosen(self._param)
+        if self._choice.optimizer_class.definition.evaluations:
+            parts.check_repeatable(self._net, self.type)
         self._backend = self._choice.backend if backend is None else backend
         self._keeps_update = self._param.snapshot_diff if keep_update is None else keep_update
         self.begin_anew()
@@ -89,7 +93,8 @@ class Solver:
         self._action_function: Callable[[], Action] | None = None
         self._stop_asked = False
         self._exit = False
-        for text in (*self._param.warnings, *self._choice.warnings, *self._unshared()):
+        nothing = () if self._net.learnable else (_NOTHING_LEARNS.format(net=self._net.name),)
+        for text in (*self._param.warnings, *self._choice.warnings, *self._unshared(), *nothing):
             self.say(events.Warned(self._iter, text))
         for files in self._param.weights:
             for path in files.split(","):
@@ -152,7 +157,8 @@ class Solver:
         return self._hook("start", callback)
 
     def on_gradients_ready(self, callback: Callback) -> Callback:
-        """Call this with the Solver when gradients are summed, before clipping; it may change them."""
+        """Call this with the Solver when gradients are summed, before clipping; it may change them. With an
+        optimizer that evaluates gradients several times in a step, that often."""
         return self._hook("gradients_ready", callback)
 
     def on_update(self, callback: Callback) -> Callback:
@@ -234,7 +240,8 @@ class Solver:
             self.say(events.EarlyStop(self._iter))
             return
         if self._displays():
-            outputs = checked_outputs(self._net, self._net.forward())
+            as_last = self._param.debug_info and self._param.display == 1
+            outputs = checked_outputs(self._net, self._forward(self._net, as_last))
             loss = sum(value.loss for value in output_values(outputs))
             self.smoothing.add(loss, self._iter)
             self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, final=True))
@@ -252,7 +259,7 @@ class Solver:
         if notice is not None and notice != self._noticed:
             self._noticed = notice
             self.say(events.Warned(self._iter, notice))
-        self.update.apply(rate)
+        self.update.apply(rate, self._evaluate_again)
         self.policy_state, self._rate_used = state, rate
         if 0 <= self._param.clip_gradients < math.inf and self._listeners:
             self._report_clipping(self._param.clip_gradients)
@@ -268,15 +275,23 @@ class Solver:
         param, net, iter_size = self._param, self._net, self._param.iter_size
         while self._iter < end:
             net.clear_diffs()
+            if self.update.evaluates:
+                assert isinstance(net, Repeatable)
+                net.keep_batches()
             if self._is_time(param.test_interval) and (self._iter > 0 or param.test_initialization):
                 self._test_all(observe=True)
                 if self._exit:
                     break
             self._call("start")
             displays = self._displays()
-            loss = self._pass()
+            told = displays and param.debug_info and bool(self._listeners)
+            if told:
+                debugging.watch(net, True)
+            loss = self._pass(told)
             for _ in range(iter_size - 1):
-                loss += self._pass()
+                loss += self._pass(told)
+            if told:
+                debugging.watch(net, False)
             loss /= iter_size
             self.smoothing.add(loss, self._iter)
             if displays:
@@ -297,8 +312,18 @@ class Solver:
                 self._exit = True
                 break
 
-    def _pass(self) -> float:
+    def _evaluate_again(self) -> None:
+        """The gradients of this iteration's batches at the parameters as they are, in the middle of an
+        update."""
+        assert isinstance(self._net, Repeatable)
+        self._net.clear_diffs()
+        self._net.pass_again()
+        self._call("gradients_ready")
+
+    def _pass(self, told: bool) -> float:
         loss = self._net.forward_backward()
+        if told:
+            self._say_all(debugging.of_pass(self._iter, self._net))
         try:
             return float(loss)
         except (TypeError, ValueError, RuntimeError) as error:
@@ -308,14 +333,20 @@ class Solver:
             ) from error
 
     def _display(self, loss: float, seconds: float, iterations: int) -> None:
-        if self._param.debug_info:
-            for event in debugging.describe(self._iter, self._net):
-                self.say(event)
         self.say(events.Iteration(self._iter, loss, self.smoothing.value, self.lr, seconds, iterations))
         if self._listeners:
             outputs = checked_outputs(self._net, self._net.outputs())
             self.say(events.Outputs(self._iter, output_values(outputs)))
         self._call("display")
+
+    def _forward(self, net: Net, told: bool) -> Sequence[Output]:
+        if not (told and self._listeners):
+            return net.forward()
+        debugging.watch(net, True)
+        outputs = net.forward()
+        self._say_all(debugging.of_forward(self._iter, net))
+        debugging.watch(net, False)
+        return outputs
 
     def _report_clipping(self, threshold: float) -> None:
         norm = self.update.clip_norm()
@@ -350,7 +381,8 @@ class Solver:
             )
         self.say(events.TestStarted(self._iter, net))
         one = self._test_nets[net]
-        found = tested(one, self._param.test_iter[net], self._interrupted)
+        forward = partial(self._forward, one, self._param.debug_info)
+        found = tested(one, self._param.test_iter[net], self._interrupted, forward)
         if found is None:
             self.say(events.TestInterrupted(self._iter, net))
             return None
@@ -451,6 +483,10 @@ class Solver:
         if self._listeners:
             events.announce(self._listeners, event)
 
+    def _say_all(self, told: Iterable[Event]) -> None:
+        for event in told:
+            self.say(event)
+
     def _observe(self, metrics: Mapping[str, float]) -> None:
         self.policy_state = self.policy.observed(self._iter, metrics, self.policy_state)
 
@@ -475,6 +511,7 @@ class Solver:
         return f"Solver(type={self.type!r}, net={self._net.name!r}, iter={self._iter})"
 
 
+_NOTHING_LEARNS = "the net {net!r} has no parameters to learn: iterations pass, and nothing changes"
 _HOOKS = ("start", "gradients_ready", "update", "display", "test", "snapshot")
 
 

@@ -37,9 +37,11 @@ def output_values(outputs: tuple[Output, ...]) -> tuple[OutputValue, ...]:
 
 
 def tested(
-    net: Net, iterations: int, interrupted: Callable[[], bool]
+    net: Net, iterations: int, interrupted: Callable[[], bool], forward: Callable[[], Any]
 ) -> tuple[tuple[OutputValue, ...], float] | None:
     """The means over these batches and the mean loss; None if ``interrupted``, which is asked before each.
+
+    ``forward`` makes a pass of ``net``.
 
     Sums have the outputs' type, as in Caffe; those of whole numbers are float64.
 
@@ -51,7 +53,7 @@ def tested(
     for batch in range(iterations):
         if interrupted():
             return None
-        outputs = checked_outputs(net, net.forward())
+        outputs = checked_outputs(net, forward())
         loss += loss_of(outputs)
         if not batch:
             first = outputs

@@ -5,9 +5,11 @@ Clipping, normalising by ``iter_size``, decay and the rule itself are in it, in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.wrappers import PREFIX, Wrappers
@@ -16,6 +18,10 @@ from solvergen.solver.net.protocol import Blob
 if TYPE_CHECKING:
     from solvergen.solver.choice import Choice
     from solvergen.solver.parameters.model import SolverParameters
+
+
+_NOTHING = "<nothing>"
+"""The tensor of an optimizer whose net has no parameters: it never gets a gradient."""
 
 
 class Update:
@@ -38,13 +44,16 @@ class Update:
         if keep_update:
             wrappers = replace(wrappers or Wrappers(order="caffe"), write_update=True)
         self.optimizer: Optimizer = choice.make(
-            _groups(self._blobs, cls.definition.hyperparameter_names, params),
-            backend=backend,
+            _groups(self._blobs, cls.definition.hyperparameter_names, params)
+            or {_NOTHING: np.zeros(0, np.float32)},
+            backend=backend if self._blobs or backend != "cuda" else "numpy",
             wrappers=wrappers,
         )
+        self.evaluates = bool(cls.definition.evaluations)
+        """Whether a step evaluates the gradient again, at other parameters."""
         self._has_rate = "lr" in cls.definition.hyperparameter_names
         self._rate: float | None = None
-        self._gradients = {blob.name: blob.diff for blob in self._blobs}
+        self._gradients = {blob.name: blob.diff for blob in self._blobs} or {_NOTHING: None}
         names = [name for name in self.optimizer.state if not name.startswith(PREFIX)]
         definition = self.optimizer.definition
         self.array_states = tuple(name for name in names if name in definition.array_states)
@@ -59,12 +68,50 @@ class Update:
         self.beside_history = (*self.scalar_states, *self.line_states, *shared)
         """All that Caffe's files have no place for."""
 
-    def apply(self, rate: float) -> None:
-        """Update every parameter by the gradients that are there."""
+    def apply(self, rate: float, evaluate: Callable[[], object]) -> None:
+        """Update every parameter by the gradients that are there.
+
+        A rule that wants them anew calls ``evaluate``, which overwrites them by those at the parameters as
+        they are then.
+        """
         if rate != self._rate and self._has_rate:
             self.optimizer.set(lr=rate)
             self._rate = rate
-        self.optimizer.step(self._gradients)
+        if not self.evaluates:
+            self.optimizer.step(self._gradients)
+            return
+        there = True
+
+        def closure() -> tuple[None, Mapping[str, Any]]:
+            nonlocal there
+            if not there:
+                evaluate()
+            there = False
+            return None, self._gradients
+
+        self.optimizer.step(closure)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each parameter was updated."""
+        return {blob.name: self.optimizer.steps[blob.name] for blob in self._blobs}
+
+    @property
+    def groups(self) -> list[dict[str, Any]]:
+        """The groups of parameters: who is in them, and their settings without those of wrappers."""
+        return [
+            {
+                "members": list(group.names),
+                "hyperparameters": {n: float(v) for n, v in group.hyperparameters.items() if _is_own(n)},
+                "options": {name: value for name, value in group.options.items() if _is_own(name)},
+                "multipliers": dict(group.multipliers),
+            }
+            for group in (self.optimizer.groups if self._blobs else ())
+        ]
+
+    def beside(self, states: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """These states of every parameter, which aren't in the history."""
+        return {name: {b.name: self.optimizer.state[name][b.name] for b in self._blobs} for name in states}
 
     @property
     def history(self) -> tuple[Any, ...]:
@@ -79,6 +126,10 @@ class Update:
         """The norm of all gradients that the last step held against ``clip_gradients``."""
         norm: float = self.optimizer.clip_norm
         return norm
+
+
+def _is_own(name: str) -> bool:
+    return not name.startswith(PREFIX)
 
 
 def _groups(
@@ -113,6 +164,8 @@ def set_state(
     """
     state = optimizer.state_dict()
     for name, tensor in state["tensors"].items():
+        if name == _NOTHING:
+            continue
         tensor["t"] = counts[name]
         tensor["arrays"] = {**tensor["arrays"], **{s: arrays[s][name] for s in arrays}}
         tensor["scalars"] = {**tensor["scalars"], **{s: scalars[s][name] for s in scalars}}

@@ -32,6 +32,7 @@ LINES = {
     "matrices": "matrices",
     "leading": "rows",
     "trailing": "columns",
+    "blocks": "rows",
 }
 """The last arguments of reductions along lines, and shapes of states of lines; what each is of the view's
 matrices."""

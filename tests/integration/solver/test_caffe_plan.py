@@ -55,16 +55,44 @@ def test_parameters_that_two_layers_share_are_updated_once(name, dtype, backend)
     _check_next_update(TABLE[name], dtype, backend, share=True)
 
 
-@pytest.mark.parametrize("name", SHARED)
-@needs_nvrtc
-def test_the_code_for_gpus_makes_the_same_bits(name):
+def _assert_same_bits_on_ptx(settings, steps, dtype=np.float32, **more):
+    """What holds of NumPy's results above then holds of the code for GPUs."""
     results = []
     for backend in ("numpy", "ptx"):
-        one = solver(TABLE[name], backend=backend, share=True, iter_size=2, clip_gradients=20.0)
-        one.step(3)
+        one = solver(settings, dtype, backend=backend, **more)
+        one.step(steps)
         results.append([*(b.data for b in one.net.learnable), *one.history])
     for a, b in zip(*results, strict=True):
         assert a.tobytes() == b.tobytes()
+
+
+@DTYPES
+@pytest.mark.parametrize("name", TABLE)
+@needs_nvrtc
+def test_the_code_for_gpus_makes_the_same_bits(name, dtype):
+    _assert_same_bits_on_ptx(TABLE[name], max(TABLE[name].counts) + 1, dtype, share=name in SHARED)
+
+
+@DTYPES
+@pytest.mark.parametrize("name", LONG)
+@needs_nvrtc
+def test_the_code_for_gpus_sums_up_and_clips_to_the_same_bits(name, dtype):
+    _assert_same_bits_on_ptx(LONG[name], 4, dtype, share=True, iter_size=2, clip_gradients=20.0)
+
+
+@pytest.mark.parametrize("name", LONG)
+@needs_nvrtc
+def test_resuming_on_ptx_what_numpy_wrote(name, tmp_path):
+    whole = solver(LONG[name], backend="ptx")
+    whole.step(4)
+    first = solver(LONG[name], backend="numpy", snapshot_prefix=str(tmp_path / "s"))
+    first.step(2)
+    resumed = solver(LONG[name], backend="ptx")
+    resumed.restore(first.snapshot()[1])
+    resumed.net.seek({"row": 2 * 4})
+    resumed.step(2)
+    for a, b in zip(whole.net.learnable, resumed.net.learnable, strict=True):
+        assert a.data.tobytes() == b.data.tobytes()
 
 
 @DTYPES

@@ -91,7 +91,6 @@ def test_the_sound_one_is_sound():
         ('type: "Adam" momentum2: 1', "", "momentum2", "below 1"),
         ('type: "AdaDelta" momentum: 1', "momentum", "momentum", "below 1"),
         ('optimizer: "Adamw"', "momentum", "optimizer", "did you mean 'AdamW'?"),
-        ('optimizer: "SAM"', "momentum", "optimizer", "several times"),
         (
             'optimizer: "AdamW" hyperparameter { name: "beta" value: 1 }',
             "momentum",

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
+from solvergen.errors import SolvergenError
 from solvergen.solver import NetState, SolverParameters, SolverParametersError
 from solvergen.solver.parameters.model import CONVERSIONS, DEFAULTS, OWN
 from solvergen.solver.parameters.proto.messages import message_class
@@ -157,3 +158,13 @@ def test_the_form_may_be_said_whatever_the_ending(tmp_path, name, text, read):
     path.write_text(text.replace("fixed", "fixd") + "\n")
     with pytest.raises(SolverParametersError, match="fixd"):
         read(path)
+
+
+@pytest.mark.parametrize("name", ["none.prototxt", "none.yaml"])
+def test_a_file_that_isnt_there(tmp_path, name):
+    path = tmp_path / name
+    with pytest.raises(SolvergenError, match=f"{name}: No such file or directory$") as caught:
+        SolverParameters.from_file(path)
+    assert isinstance(caught.value, OSError)
+    with pytest.raises(SolvergenError, match="Is a directory"):
+        SolverParameters.from_prototxt(tmp_path)

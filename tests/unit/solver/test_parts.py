@@ -47,7 +47,7 @@ def make(net, tests=(), *, log=None, **more):
     return Solver(SolverParameters(**{**settings, **more}), net, tests, backend="numpy", log=log)
 
 
-@pytest.mark.parametrize("learnable", [None, 5, "abc", {"w": 1}, iter(()), [], [np.zeros(3)], [None]])
+@pytest.mark.parametrize("learnable", [None, 5, "abc", {"w": 1}, iter(()), [np.zeros(3)], [None]])
 def test_what_is_learnable(learnable):
     with pytest.raises(SolvergenError, match="learnable"):
         make(Scripted(learnable=learnable))

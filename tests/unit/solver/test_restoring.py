@@ -316,5 +316,11 @@ def test_layers_that_share_all_they_have(tmp_path, form):
 def test_a_parameter_that_hdf5_lacks_and_nobody_shares(tmp_path):
     model, _ = sharing(tmp_path, snapshot_format="HDF5").snapshot()
     own = sharing(tmp_path, bias=Param("own"))
+    own.load_weights(model)  # the file notes whose it is
+    np.testing.assert_array_equal(own.net.learnable[2].data, own.net.learnable[1].data)
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(model, "r+") as root:  # as Caffe writes it
+        for name in list(root["data/c"].attrs):
+            del root["data/c"].attrs[name]
     with pytest.raises(SolvergenError, match="parameter 1 of layer 'c' is missing"):
         own.load_weights(model)

@@ -16,6 +16,7 @@ from solvergen.solver.files import (
     SolverStateData,
     read_model,
     read_state,
+    sharing,
     write_model,
     write_state,
 )
@@ -110,7 +111,73 @@ def test_a_model_is_written_in_caffes_layout(tmp_path: Path, diffs: bool) -> Non
         "one",
         "two",
     ]  # in the net's order, not the names'
+    assert found.layers[2].blobs[0] is found.layers[1].blobs[0]
+
+
+def without_notes(path: Path) -> None:
+    """Make a file one of Caffe's, which doesn't say whose a shared blob is."""
+    with h5py.File(path, "r+") as root:
+        names = [name for name in root["data/two"].attrs if name.startswith("solvergen")]
+        assert names == ["solvergen_owner_of_0"]
+        assert root["data/two"].attrs[names[0]] == b"one/0"
+        for name in names:
+            del root["data/two"].attrs[name]
+
+
+def test_a_shared_blob_of_caffes(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.caffemodel.h5", small_model())
+    without_notes(tmp_path / "m.caffemodel.h5")
+    found = read_model(tmp_path / "m.caffemodel.h5")
     assert found.layers[2].blobs[0] is None
+    whole = sharing.resolved(found, sharing.pairs_of(["two/0=one/0"]))
+    assert whole.layers[2].blobs[0] is found.layers[1].blobs[0]
+    assert whole.layers[2].blobs[1] is found.layers[2].blobs[1]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        (["two=one/0"], "written LAYER/NUMBER=LAYER/NUMBER"),
+        (["two/0=one"], "written LAYER/NUMBER"),
+        (["three/0=one/0"], "no layer 'three'"),
+        (["two/0=four/0"], "said to be blob 0 of 'four', and there is none"),
+        (["two/0=one/7"], "blob 7 of 'one', and there is none"),
+        (["one/0=two/1"], "blob 0 of layer 'one' is its own: it has other numbers"),
+        (["two/4=one/0"], "blob 4 of layer 'two', and nothing says whose 2 is"),
+    ],
+)
+def test_what_cant_be_shared(tmp_path: Path, pairs: list[str], words: str) -> None:
+    write_model(tmp_path / "m.caffemodel.h5", small_model())
+    without_notes(tmp_path / "m.caffemodel.h5")
+    with pytest.raises(SolverFileError, match=words):
+        sharing.resolved(read_model(tmp_path / "m.caffemodel.h5"), sharing.pairs_of(pairs))
+
+
+def test_a_last_blob_that_is_shared(tmp_path: Path) -> None:
+    mine, theirs = array(2), array(3, seed=1)
+    layers = (
+        LayerData("a/b", "", (theirs,)),
+        LayerData("c", "", (mine, theirs)),
+        LayerData("d", "", (theirs,)),
+    )
+    with pytest.warns(SnapshotWarning, match="slash"):
+        write_model(tmp_path / "m.h5", ModelData("", layers))
+    found = read_model(tmp_path / "m.h5")
+    assert [len(layer.blobs) for layer in found.layers] == [1, 2, 1]
+    assert found.layers[1].blobs[1] is found.layers[0].blobs[0] is found.layers[2].blobs[0]
+
+
+@pytest.mark.parametrize(
+    "value", [np.bytes_(b"nowhere/0"), np.bytes_(b"one"), np.int64(3), np.bytes_(b"one/9")]
+)
+def test_a_damaged_note(tmp_path: Path, value: object) -> None:
+    write_model(tmp_path / "m.caffemodel.h5", small_model())
+    with h5py.File(tmp_path / "m.caffemodel.h5", "r+") as root:
+        root["data/two"].attrs["solvergen_owner_of_0"] = (
+            np.bytes_(value) if isinstance(value, bytes) else value
+        )
+    with pytest.raises(SolverFileError, match=r"m\.caffemodel\.h5: .*(damaged|there is none)"):
+        read_model(tmp_path / "m.caffemodel.h5")
 
 
 def test_names_with_slashes(tmp_path: Path) -> None:

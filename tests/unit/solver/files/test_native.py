@@ -173,11 +173,18 @@ def test_one_is_not_the_other(tmp_path: Path) -> None:
 
 
 def test_a_newer_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "FORMAT", 2)
-    write_state(tmp_path / "s.safetensors", small_state())
-    monkeypatch.undo()
-    with pytest.raises(SolverFileError, match="format 2 by a newer solvergen"):
-        read_state(tmp_path / "s.safetensors")
+    model = ModelData("n", (LayerData("a", "X", (np.zeros(2),), names=("a.w",)),))
+    write_model(tmp_path / "m.safetensors", model)
+    assert read_model(tmp_path / "m.safetensors").layers[0].names == ("a.w",)
+    monkeypatch.setattr(native, "FORMAT", 1)
+    with pytest.raises(SolverFileError, match="format 2 by a newer solvergen; this one reads up to 1"):
+        read_model(tmp_path / "m.safetensors")
+
+
+def test_files_without_names_are_of_the_first_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_model(tmp_path / "m.safetensors", small_model())
+    monkeypatch.setattr(native, "FORMAT", 1)
+    assert read_model(tmp_path / "m.safetensors").layers[0].names is None
 
 
 def test_a_state_knows_its_model(tmp_path: Path) -> None:

@@ -1,0 +1,365 @@
+"""torch's own files: a module's ``state_dict`` and an optimizer's, as ``torch.save`` writes them.
+
+They are read by ``torch.load(..., weights_only=True)``, which builds tensors and plain values and runs
+nothing else.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from solvergen.errors import MissingLibrary, SolverFileError
+
+try:
+    import torch
+except ImportError as problem:
+    raise MissingLibrary(
+        f"files of torch need torch, which can't be imported ({problem}): pip install torch"
+    ) from problem
+
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.snapshots.atomic import replacing
+from solvergen.solver.files.data import ModelData, SolverStateData
+from solvergen.solver.files.naming import model_of, named, owned
+from solvergen.solver.files.optimizers import definition_of_spec, solver_type
+from solvergen.solver.files.reading import about
+
+_CLASSES = {
+    "sgd": "SGD",
+    "adagrad": "Adagrad",
+    "rmsprop": "RMSprop",
+    "adadelta": "Adadelta",
+    "adam": "Adam",
+    "adamw": "AdamW",
+}
+"""torch's optimizers whose states are those of the specs of these names."""
+
+_STATES: dict[str, dict[str, str]] = {
+    "sgd": {"momentum_buffer": "momentum_buffer"},
+    "adagrad": {"state_sum": "sum"},
+    "rmsprop": {"square_avg": "square_avg"},
+    "adadelta": {"square_avg": "square_avg", "acc_delta": "acc_delta"},
+    "adam": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"},
+    "adamw": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"},
+}
+"""Our names of states, and torch's."""
+
+_STATISTICS = (".running_mean", ".running_var", ".num_batches_tracked")
+
+
+def write_model(path: str, model: ModelData) -> None:
+    """Write a ``state_dict`` for a module's ``load_state_dict``. Raises SolverFileError."""
+    _save(path, {name: _tensor(array) for name, array in named(model).items()})
+
+
+def write_optimizer(path: str, state: SolverStateData, spec: str, model: ModelData | None) -> None:
+    """Write a ``state_dict`` for the ``load_state_dict`` of the optimizer of torch that ``spec`` means.
+
+    Raises:
+        SolverFileError: torch has no such optimizer, or the state doesn't say what its parameters are.
+    """
+    if spec not in _CLASSES:
+        raise SolverFileError(
+            f"{path}: torch has no optimizer with the states of {spec}; with --to they can be rewritten for "
+            f"one of {', '.join(_CLASSES)}"
+        )
+    names = state.extra.get("parameters") or (None if model is None else list(owned(model)))
+    if names is None:
+        raise SolverFileError(f"{path}: without its model nothing says what the parameters are")
+    states = _STATES[spec]
+    ours = state.extra.get("states", list(states))
+    if list(ours) != list(states) or len(state.history) != len(names) * len(states):
+        raise SolverFileError(
+            f"{path}: {spec} with {len(names)} parameters has {len(names) * len(states)} arrays "
+            f"({', '.join(states)}), and this has {len(state.history)}: with --to it can be rewritten; where "
+            "two layers share a parameter, --shared LAYER/NUMBER=LAYER/NUMBER says so"
+        )
+    of_state = {
+        name: dict(zip(names, state.history[i * len(names) : (i + 1) * len(names)], strict=True))
+        for i, name in enumerate(states)
+    }
+    groups = state.extra.get("groups") or [
+        {"members": names, "hyperparameters": {}, "options": {}, "multipliers": {}}
+    ]
+    order = [name for group in groups for name in group["members"]]
+    counts = state.extra.get("counts", dict.fromkeys(names, state.iter))
+    entries = {}
+    for index, name in enumerate(order):
+        entry: dict[str, Any] = {} if spec == "sgd" else {"step": torch.tensor(float(counts[name]))}
+        for mine, theirs in states.items():
+            entry[theirs] = _tensor(of_state[mine][name])
+        entries[index] = entry
+    _save(path, {"state": entries, "param_groups": _param_groups(spec, groups)})
+
+
+def _param_groups(spec: str, groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """As torch has them: its own class says which settings there are."""
+    cls = getattr(torch.optim, _CLASSES[spec])
+    made = []
+    index = 0
+    for group in groups:
+        empty = torch.nn.Parameter(torch.zeros(1))
+        settings = dict(cls([empty], lr=1e-3).state_dict()["param_groups"][0])
+        values = {**group["hyperparameters"], **group["options"]}
+        multipliers = group["multipliers"]
+        betas = tuple(values.pop(name, old) for name, old in zip(
+            ("beta1", "beta2"), settings.get("betas", (0.0, 0.0)), strict=True
+        ))  # fmt: skip
+        if "betas" in settings:
+            settings["betas"] = betas
+        settings |= {name: value for name, value in values.items() if name in settings}
+        settings["lr"] *= multipliers.get("lr_mult", 1.0)
+        settings["weight_decay"] *= multipliers.get("decay_mult", 1.0)
+        count = len(group["members"])
+        settings["params"] = list(range(index, index + count))
+        settings["param_names"] = list(group["members"])
+        index += count
+        made.append(settings)
+    return made
+
+
+def read(path: str) -> dict[str, Any]:
+    """What ``torch.save`` wrote, if it is tensors and plain values in a dict. Raises SolverFileError."""
+    with about(path, "can't be read"):
+        try:
+            found = torch.load(path, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            raise SolverFileError(
+                "it holds more than tensors and plain values, and isn't read, since that could run any "
+                "program: save a state_dict"
+            ) from error
+        except (RuntimeError, EOFError, ValueError, KeyError) as error:
+            raise SolverFileError(f"torch can't read it: {_first_line(error)}") from error
+        if not isinstance(found, Mapping):
+            raise SolverFileError(f"a {type(found).__name__}, not a state_dict")
+        return dict(found)
+
+
+def is_optimizer(found: Mapping[str, Any]) -> bool:
+    """Whether it is an optimizer's ``state_dict``, and not a module's."""
+    return set(found) == {"state", "param_groups"}
+
+
+def model_from(found: Mapping[str, Any], source: str) -> ModelData:
+    """The model of a module's ``state_dict``: its floating tensors. Raises SolverFileError."""
+    if odd := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
+        inside = [name for name in odd if isinstance(found[name], Mapping)]
+        hint = f": save {' or '.join(map(repr, inside))} alone" if inside else ""
+        raise SolverFileError(f"{source}: {odd[0]!r} is a {type(found[odd[0]]).__name__}, not a tensor{hint}")
+    arrays: dict[int, HostArray] = {}
+    named_arrays = {}
+    for name, tensor in found.items():
+        if tensor.is_floating_point():
+            key = tensor.data_ptr() if tensor.numel() else id(tensor)
+            # Tied parameters are one array again.
+            array = arrays.get(key)
+            if array is None or array.shape != tuple(tensor.shape):
+                array = arrays[key] = _array(tensor, f"{source}: {name!r}")
+            named_arrays[name] = array
+    return model_of(named_arrays)
+
+
+def state_from(
+    found: Mapping[str, Any], model: ModelData | None, spec: str | None, iteration: int | None, source: str
+) -> tuple[SolverStateData, list[str]]:
+    """A solver's state of an optimizer's ``state_dict``, and what is to be said about it.
+
+    Args:
+        model: of the same moment: it names the parameters where the file doesn't.
+        spec: whose state it is; None: what its entries say.
+        iteration: how many updates were made; None: what the file counts.
+
+    Raises:
+        SolverFileError: entries that no optimizer of solvergen's has, or parameters that aren't the model's.
+    """
+    groups, entries, indices = _checked(found, source)
+    said: list[str] = []
+    spec = spec or _spec_of(entries, source)
+    if spec not in _STATES:
+        raise SolverFileError(f"{source}: torch's states are known of {', '.join(_STATES)}, not of {spec}")
+    names = _names(groups, indices, model, source)
+    states = _STATES[spec]
+    shapes = _shapes(names, indices, entries, states, model, source)
+    history = [
+        _state_array(entries.get(index, {}).get(theirs), shape, f"{source}: {theirs} of {name!r}")
+        for theirs in states.values()
+        for name, index, shape in zip(names, indices, shapes, strict=True)
+    ]
+    counts = {
+        name: _step(entries.get(index, {}), f"{source}: step of {name!r}")
+        for name, index in zip(names, indices, strict=True)
+    }
+    if iteration is None:
+        iteration = max(counts.values(), default=0)
+        if spec == "sgd":
+            said.append("iter is 0: torch's SGD doesn't count; --iter N says how many updates there were")
+    if spec == "sgd":
+        counts = dict.fromkeys(names, iteration)
+    definition = definition_of_spec(spec)
+    extra: dict[str, Any] = {
+        "solver_type": solver_type(definition),
+        "digest": definition.digest,
+        "states": list(states),
+        "parameters": names,
+        "counts": counts,
+        "scalars": {},
+        "lines": {},
+        "shared": {},
+        "groups": [
+            _group(group, [names[indices.index(index)] for index in group["params"]], definition)
+            for group in groups
+        ],
+    }
+    return SolverStateData(iter=iteration, history=tuple(history), extra=extra), said
+
+
+def _checked(
+    found: Mapping[str, Any], source: str
+) -> tuple[list[Mapping[str, Any]], dict[Any, Mapping[str, Any]], list[Any]]:
+    """The groups, the entries by the parameters' numbers, and these numbers in order."""
+    groups, entries = found["param_groups"], found["state"]
+    sound = (
+        isinstance(groups, list)
+        and all(isinstance(group, Mapping) and isinstance(group.get("params"), list) for group in groups)
+        and isinstance(entries, Mapping)
+        and all(isinstance(entry, Mapping) for entry in entries.values())
+    )
+    indices = [index for group in groups for index in group["params"]] if sound else []
+    if not sound or not indices or not all(type(index) is int for index in indices):
+        raise SolverFileError(f"{source}: not as torch's optimizers write their state_dict")
+    if len(set(indices)) != len(indices):
+        raise SolverFileError(f"{source}: a parameter is in two groups")
+    return groups, dict(entries), indices
+
+
+def _step(entry: Mapping[str, Any], what: str) -> int:
+    try:
+        return int(float(entry.get("step", 0)))
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise SolverFileError(f"{what} is no number of updates: {error}") from error
+
+
+def _spec_of(entries: Mapping[Any, Mapping[str, Any]], source: str) -> str:
+    keys = {key for entry in entries.values() for key, value in entry.items() if value is not None}
+    for spec, states in _STATES.items():
+        if keys - {"step"} == set(states.values()):
+            return spec
+    told = ", ".join(sorted(map(str, keys))) or "nothing"
+    raise SolverFileError(
+        f"{source}: states of {told}; known are those of {', '.join(_STATES)} (without amsgrad, centered and "
+        "RMSprop's momentum): give --from"
+    )
+
+
+def _names(
+    groups: Sequence[Mapping[str, Any]],
+    indices: Sequence[Any],
+    model: ModelData | None,
+    source: str,
+) -> list[str]:
+    if all("param_names" in group for group in groups):
+        names = [str(name) for group in groups for name in group["param_names"]]
+        if len(set(names)) != len(indices):
+            raise SolverFileError(f"{source}: {len(names)} names for {len(indices)} parameters")
+        return names
+    if model is None:
+        raise SolverFileError(
+            f"{source}: it numbers its parameters, and only the model knows their names: put the module's "
+            "state_dict beside it (X.model.pt beside X.optimizer.pt)"
+        )
+    found = [name for name in owned(model) if not name.endswith(_STATISTICS)]
+    if len(found) != len(indices):
+        raise SolverFileError(
+            f"{source}: it is of {len(indices)} parameters, and the module's state_dict has {len(found)}"
+        )
+    # torch numbers them as the optimizer got them: here, as the module has them.
+    by_place = dict(zip(sorted(indices), found, strict=True))
+    return [by_place[index] for index in indices]
+
+
+def _shapes(
+    names: Sequence[str],
+    indices: Sequence[Any],
+    entries: Mapping[Any, Mapping[str, Any]],
+    states: Mapping[str, str],
+    model: ModelData | None,
+    source: str,
+) -> list[tuple[int, ...]]:
+    params = {} if model is None else owned(model)
+    shapes = []
+    for name, index in zip(names, indices, strict=True):
+        held = [entries.get(index, {}).get(theirs) for theirs in states.values()]
+        shape = next((tuple(value.shape) for value in held if isinstance(value, torch.Tensor)), None)
+        known = params[name].shape if name in params else None
+        if shape is None:
+            shape = known
+        if shape is None:
+            raise SolverFileError(f"{source}: nothing says what shape {name!r} has")
+        if known is not None and known != shape:
+            raise SolverFileError(
+                f"{source}: state {index} has the shape {shape}, and {name!r} of the module {known}: was the "
+                "optimizer given the parameters in another order?"
+            )
+        shapes.append(shape)
+    return shapes
+
+
+def _group(group: Mapping[str, Any], members: list[str], definition: Any) -> dict[str, Any]:
+    values = {name: value for name, value in group.items() if isinstance(value, int | float)}
+    betas = group.get("betas")
+    if isinstance(betas, tuple | list) and len(betas) == 2:
+        values |= {"beta1": betas[0], "beta2": betas[1]}
+    return {
+        "members": members,
+        "hyperparameters": {
+            name: float(value) for name, value in values.items() if name in definition.hyperparameter_names
+        },
+        "options": {
+            name: value
+            for name, value in values.items()
+            if name in definition.option_names and isinstance(value, bool)
+        },
+        "multipliers": {},
+    }
+
+
+def _state_array(value: Any, shape: tuple[int, ...], what: str) -> HostArray:
+    if value is None:
+        return np.zeros(shape, np.float32)  # never updated
+    if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
+        raise SolverFileError(f"{what} isn't a tensor of the shape {shape}")
+    return _array(value, what)
+
+
+def _array(tensor: torch.Tensor, what: str) -> HostArray:
+    tensor = tensor.detach().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        import ml_dtypes
+
+        return np.array(tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
+    if tensor.dtype not in (torch.float16, torch.float32, torch.float64):
+        raise SolverFileError(f"{what} is {tensor.dtype}; snapshots hold float64, float32, bfloat16, float16")
+    return np.array(tensor.numpy())
+
+
+def _tensor(array: HostArray) -> torch.Tensor:
+    copied = np.array(array, order="C")
+    if copied.dtype.name == "bfloat16":
+        return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(copied)
+
+
+def _save(path: str, content: Mapping[str, Any]) -> None:
+    with about(path, "can't be written"), replacing(path) as temporary:
+        try:
+            torch.save(dict(content), temporary)
+        except RuntimeError as error:
+            raise SolverFileError(f"torch can't write it: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,71 @@
+"""Weights in a plain safetensors file, by name, as other programs read and write them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from solvergen.errors import SolverFileError
+from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.dtypes import STORAGE_TYPES
+from solvergen.runtime.snapshots.atomic import replacing, workshop
+from solvergen.solver.files.reading import about
+
+_OURS = frozenset({"solvergen", "solvergen_format"})
+
+
+def is_plain(path: str) -> bool:
+    """Whether this is a safetensors file, and not one of solvergen's. Raises SolverFileError."""
+    if not path.lower().endswith(".safetensors") or not os.path.isfile(path):
+        return False
+    library = _library()
+    with about(path, "can't be read"):
+        try:
+            with library.safe_open(path, "numpy") as file:
+                return not _OURS & set(file.metadata() or {})
+        except library.SafetensorError as error:
+            raise SolverFileError(f"damaged or cut short: {error}") from error
+
+
+def read(path: str) -> dict[str, HostArray]:
+    """The arrays in a file by name. Raises SolverFileError."""
+    library = _library()
+    with about(path, "can't be read"):
+        try:
+            with library.safe_open(path, "numpy") as file:
+                if any(file.get_slice(key).get_dtype() == "BF16" for key in file.keys()):  # noqa: SIM118
+                    import ml_dtypes  # noqa: F401  gives NumPy the type
+                found = {key: np.array(file.get_tensor(key)) for key in file.keys()}  # noqa: SIM118
+        except (library.SafetensorError, ImportError, ValueError, TypeError) as error:
+            raise SolverFileError(f"can't be read by the package safetensors: {error}") from error
+    return {name: array for name, array in found.items() if array.dtype.name in STORAGE_TYPES}
+
+
+def write(path: str, arrays: Mapping[str, HostArray]) -> None:
+    """Write them, whole or not at all. Raises SolverFileError."""
+    library = _library()
+    kept = {name: np.array(array, order="C", ndmin=0) for name, array in arrays.items()}
+    tensors = {
+        name: library.TensorSpec(
+            dtype=array.dtype.name, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
+        )
+        for name, array in kept.items()
+    }
+    with about(path, "can't be written"), replacing(path) as temporary, workshop(temporary) as made:
+        try:
+            library.serialize_file(tensors, made, {"format": "pt"})
+        except library.SafetensorError as error:
+            raise SolverFileError(f"the package safetensors can't write it: {error}") from error
+
+
+def _library() -> Any:
+    try:
+        import safetensors
+    except ImportError as error:
+        raise SolverFileError(
+            f".safetensors files need the package safetensors ({error}): pip install 'safetensors>=0.8'"
+        ) from error
+    return safetensors
