@@ -5,7 +5,7 @@ Adadelta: Steps in units of the parameter, without a learning rate to choose.
 Adafactor: Adam without momentum, its second moment factored into rows and columns, its steps relative.
 Adagrad: Steps that shrink with all squared gradients so far.
 Adam: Adaptive moment estimation.
-AdamMini: AdamW with one second moment for all elements of a tensor.
+AdamMini: AdamW with one second moment for each block of a tensor.
 Adamax: Adam with the infinity norm.
 AdamP: Adam whose step is kept from growing the norm of weights that a normalisation makes irrelevant.
 AdamW: Adam with decoupled weight decay.

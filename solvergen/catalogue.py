@@ -46,6 +46,7 @@ _SHAPES = {"param": "state", "scalar": "one number a parameter", "shared": "one 
     "matrices": "one number a matrix",
     "leading": "one number an index of the first axis",
     "trailing": "one number an index of the last axis",
+    "blocks": "one number a block",
 }
 
 

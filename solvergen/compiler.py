@@ -21,6 +21,7 @@ from solvergen.emit.reference import reference_text
 from solvergen.emit.schema import schema_text
 from solvergen.emit.unit import Unit
 from solvergen.errors import CompilerBug, Diagnostic, SpecError
+from solvergen.frontend.constraining import CONSTRAINTS, constraining
 from solvergen.frontend.resolve import Analysis, analyse
 from solvergen.frontend.surroundings import surroundings
 from solvergen.frontend.wrapping import WRAPPERS, accumulation, wrapped
@@ -65,13 +66,15 @@ class Compiled:
 
     @cached_property
     def artifacts(self) -> Artifacts:
-        """The package's texts. ``wrap``: those of wrapped optimizers too."""
+        """The package's texts. ``wrap``: those of wrapped optimizers too, and what runs beside optimizers."""
         if not self.wrap:
             return emit(self.units)
         around = {unit.spec.name: compile_wrapped(unit.spec) for unit in self.units}
-        artifacts = emit(self.units, {name: outer for name, outer in around.items() if outer is not None})
-        unit = compile_spec(accumulation())
-        return artifacts | {f"{unit.spec.name}/{file}": text_of(unit) for file, text_of in EMITTERS.items()}
+        artifacts = emit(self.units, around)
+        for spec in (accumulation(), *constraining()):
+            unit = compile_spec(spec)
+            artifacts |= {f"{spec.name}/{file}": text_of(unit) for file, text_of in EMITTERS.items()}
+        return artifacts
 
 
 def check(paths: Paths) -> Checked:
@@ -110,11 +113,9 @@ def build(
     return Compiled(tuple(units), checked.diagnostics, wrap)
 
 
-def compile_wrapped(spec: Spec) -> Unit | None:
-    """``spec``, which has no errors, with what wraps updates; None if it can't be wrapped."""
+def compile_wrapped(spec: Spec) -> Unit:
+    """``spec``, which has no errors, with what wraps updates."""
     outer = wrapped(spec)
-    if outer is None:
-        return None
     analysis = analyse(outer)
     errors = [d for d in analysis.diagnostics if d.severity == "error"]
     if errors:
@@ -179,6 +180,8 @@ def source_name(spec: Spec) -> str:
     """
     if spec.path == WRAPPERS:
         return "solvergen/frontend/wrapping.py"
+    if spec.path == CONSTRAINTS:
+        return "solvergen/frontend/constraining.py"
     path = Path(spec.path).resolve()
     return "/".join(_plain(part) for part in (path.parent.name, path.name))
 

@@ -55,6 +55,10 @@ class SpecError(SolvergenError):
         super().__init__("\n".join(f"{d.location}: {d.code}: {d.message}" for d in diagnostics))
 
 
+class SpecWarning(UserWarning):
+    """A spec that was derived while a program runs is right, but probably not what was meant."""
+
+
 class NotExpressible(SolvergenError):
     """SymPy came to something that the language of equations has no words for."""
 

@@ -37,7 +37,7 @@ FORMAT = 1
 PACKAGES = ("jinja2", "pydantic", "ruamel.yaml")
 """What a build uses of others; another version may do something else."""
 
-NO_PART = frozenset({"_data", "adapters", "bench", "optimizers", "runtime", "solver", "verify"})
+NO_PART = frozenset({"_data", "adapters", "bench", "deriving", "optimizers", "runtime", "solver", "verify"})
 """Folders of solvergen that the compiler doesn't import: a build comes to the same without them."""
 
 DERIVING = (b"extends", b"of", b"\\")
@@ -74,16 +74,8 @@ def fingerprint(paths: Sequence[Path]) -> str | None:
                 return None
             specs += [[file, *Path(file).resolve().parts[-2:], _digest_of_spec(file)] for file in files]
             read += files
-        decisive = {
-            "format": FORMAT,
-            "solvergen": solvergen.__version__,
-            "python": sys.version,
-            "packages": [metadata.version(name) for name in PACKAGES],
-            "compiler": [[name, digest(path.read_bytes())] for name, path in compiler_files()],
-            "specs": specs,
-            "bases": _bases(read),
-        }
-    except (OSError, ValueError, metadata.PackageNotFoundError):
+        decisive = {"format": FORMAT, **compiler_state(), "specs": specs, "bases": _bases(read)}
+    except (OSError, ValueError):
         return None
     return hashlib.sha256(json.dumps(decisive).encode("ascii")).hexdigest()
 
@@ -121,6 +113,29 @@ def keep(key: str | None, paths: Sequence[Path], written: Comparison, findings: 
             path.unlink(missing_ok=True)
 
 
+def compiler_state() -> dict[str, Any]:
+    """What decides, beside specs, what a build comes to: as data that JSON can hold.
+
+    Raises OSError or ValueError if that isn't clear.
+    """
+    try:
+        packages = [metadata.version(name) for name in PACKAGES]
+    except metadata.PackageNotFoundError as missing:
+        raise ValueError(f"the package {missing} isn't installed") from None
+    return {
+        "solvergen": solvergen.__version__,
+        "python": sys.version,
+        "packages": packages,
+        "compiler": [[name, digest(path.read_bytes())] for name, path in compiler_files()],
+    }
+
+
+def digests_of_specs(folder: Path) -> list[list[str]]:
+    """Names and digests of all specs in a folder, if it is one. Raises OSError, ValueError."""
+    found = spec_files(folder)[0] if folder.is_dir() else ()
+    return [[file, _digest_of_spec(file)] for file in found if os.path.isfile(file)]
+
+
 def compiler_files() -> Iterator[tuple[str, Path]]:
     """The compiler's sources and templates, by their paths in the package, in order."""
     package = Path(solvergen.__file__).parent
@@ -142,8 +157,7 @@ def _bases(files: Sequence[str]) -> list[list[str]]:
     if not any(any(word in _bytes_of_spec(file) for word in DERIVING) for file in files):
         return []
     folders = dict.fromkeys([*(Path(file).parent for file in files), shipped_folder()])
-    found = (spec_files(folder)[0] for folder in folders if folder.is_dir())
-    return [[file, _digest_of_spec(file)] for some in found for file in some if os.path.isfile(file)]
+    return [entry for folder in folders for entry in digests_of_specs(folder)]
 
 
 def _digest_of_spec(file: str) -> str:

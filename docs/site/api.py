@@ -16,6 +16,8 @@ MODULES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "solvergen.runtime.optimizer",
             "solvergen.runtime.wrappers",
             "solvergen.runtime.wrapping",
+            "solvergen.constraints",
+            "solvergen.deriving",
             "solvergen.runtime.definition",
         ),
     ),

@@ -30,9 +30,9 @@ class Adafactor(Optimizer):
         param = (1 - lr*weight_decay)*param
         row_var = (1 - weight)*row_var + weight*mean(g*g, rows)
         col_var = (1 - weight)*col_var + weight*mean(g*g, columns)
-        factored = row_var/max(mean(row_var, matrices), eps1)*col_var
-        variance = where(ndim(param) > 1, factored, row_var)
-        update = g/sqrt(max(variance, eps1*eps1))
+        row_scale = 1/sqrt(where(ndim(param) > 1, row_var/max(mean(row_var, matrices), eps1), row_var))
+        col_scale = where(ndim(param) > 1, 1/sqrt(col_var), 1)
+        update = g*min(row_scale*col_scale, 1/eps1)
         clipped = max(1, sqrt(mean(update*update))/d)
         param = param - step/clipped*update
 
@@ -60,6 +60,8 @@ class Adafactor(Optimizer):
         - Tensors of more than two axes are stacks of matrices, the last two axes; each matrix is factored
           by itself.
         - Vectors and single numbers are not factored; row_var then has a number for each element.
+        - Roots are taken of rows and columns, not of each element's second moment, which is their
+          product.
         - The second moment decays by 1 - t**beta2_decay, so that it begins as the first squared gradient
           and no bias is corrected.
         - eps1 bounds the mean of the row moments, and eps1 squared the second moment, from below, as in

@@ -60,7 +60,7 @@ def active_passes(*, maximize: bool) -> tuple[int, ...]:
 
 def active_stages(*, maximize: bool) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
-    return (0, 1, 2, 3)
+    return (1, 2, 3)
 
 
 def initial_state(
@@ -93,7 +93,7 @@ def scalars(
     min_lr_one_over_sqrt_t = minimum(lr, divide(1.0, sqrt(t)))
     one_minus_lr_times_weight_decay = 1.0 - lr * weight_decay
     one_minus_weight = 1.0 - weight
-    eps1_times_eps1 = eps1 * eps1
-    row = (one_minus_lr_times_weight_decay, eps1_times_eps1)
+    one_over_eps1 = divide(1.0, eps1)
+    row = (one_minus_lr_times_weight_decay, one_over_eps1)
     wide = (eps2, min_lr_one_over_sqrt_t, one_minus_weight, weight, eps1, d)
     return row, wide, {}

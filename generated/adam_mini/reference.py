@@ -1,7 +1,7 @@
 """The update of adam_mini in NumPy: the reference that every kernel is held to.
 
     exp_avg = beta1*exp_avg + (1 - beta1)*grad
-    exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2)
+    exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2, blocks)
     denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps
     rate = lr/(1 - beta1**t)/denom
     param = param - (rate*exp_avg + lr*weight_decay*param)
@@ -20,7 +20,7 @@ def update(
     param: Any,
     grad: Any,
     exp_avg: Any,
-    exp_avg_sq: float,
+    exp_avg_sq: Any,
     lr: float,
     beta1: float,
     beta2: float,
@@ -29,15 +29,16 @@ def update(
     t: float,
     real: Any,
     rounded: Any,
+    ndim: float,
 ) -> tuple[Any, ...]:
     """One update: returns the new param, exp_avg, exp_avg_sq.
 
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
     """
-    exp_avg = beta1 * exp_avg + (1 - beta1) * grad  # specs/adam_mini.yaml:34
-    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * mean(power(grad, 2))  # specs/adam_mini.yaml:35
-    denom = divide(sqrt(exp_avg_sq), sqrt(1 - power(beta2, t))) + eps  # specs/adam_mini.yaml:36
-    rate = divide(divide(lr, 1 - power(beta1, t)), denom)  # specs/adam_mini.yaml:37
-    param = rounded(param - (rate * exp_avg + lr * weight_decay * param))  # specs/adam_mini.yaml:38
+    exp_avg = beta1 * exp_avg + (1 - beta1) * grad  # specs/adam_mini.yaml:35
+    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * mean(power(grad, 2), "rows")  # specs/adam_mini.yaml:36
+    denom = divide(sqrt(exp_avg_sq), sqrt(1 - power(beta2, t))) + eps  # specs/adam_mini.yaml:37
+    rate = divide(divide(lr, 1 - power(beta1, t)), denom)  # specs/adam_mini.yaml:38
+    param = rounded(param - (real(rate) * exp_avg + lr * weight_decay * param))  # specs/adam_mini.yaml:39
     return param, exp_avg, exp_avg_sq

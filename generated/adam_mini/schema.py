@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="adam_mini",
     class_name="AdamMini",
     spec="specs/adam_mini.yaml",
-    digest="1109aba14ba20ad4612a1046745a038052fa668d78067a018ee4a43a168c42b5",
+    digest="31f44d37fbbb100841fc2b2e8f88832622deb0a68b98056bdab154581ae2c102",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -28,7 +28,7 @@ DEFINITION = Definition(
     ),
     state=(
         State("exp_avg", shape="param", doc="running mean of the gradient"),
-        State("exp_avg_sq", shape="scalar", doc="running mean of the tensor's mean squared gradient"),
+        State("exp_avg_sq", shape="blocks", doc="running mean of each block's mean squared gradient"),
     ),
     table=(
         "beta1",
@@ -43,14 +43,33 @@ DEFINITION = Definition(
     buffers_read=scalars.buffers_read,
     buffers_written=scalars.buffers_written,
     initial_state=scalars.initial_state,
-    device_states=("exp_avg_sq",),
+    device_states=(),
     wide=("beta2", "one_minus_beta2", "sqrt_one_minus_beta2_pow_t", "eps", "lr_over_one_minus_beta1_pow_t"),
-    n_values=1,
+    n_values=0,
+    view="blocks",
+    line_stages=((1, "rows"),),
+    n_row_values=1,
+    n_column_values=0,
+    n_matrix_values=0,
     passes=(
-        Pass(first=0, kinds=("mean",), over=("tensor",)),
-        Pass(first=1, kinds=(), over=()),
+        Pass(
+            first=0, kinds=(), over=(),
+            walk="tiles",
+            row_first=0, row_kinds=("mean",),
+            column_first=0, column_kinds=(),
+            line_reductions=(
+            ),
+        ),
+        Pass(
+            first=0, kinds=(), over=(),
+            walk="flat",
+            row_first=1, row_kinds=(),
+            column_first=0, column_kinds=(),
+            line_reductions=(
+            ),
+        ),
     ),
-    stages=(1,),
+    stages=(),
     yields=False,
     active_passes=scalars.active_passes,
     active_stages=scalars.active_stages,

@@ -262,12 +262,23 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 /* Tiles that lie side by side, at most: rows are read through all of them. */
 #define SG_TILES 16
 __attribute__((visibility("default"))) const int64_t sg_tiles = SG_TILES; /* for whoever cuts the tiles */
-/* Elements ahead that are asked for. */
-#define SG_AHEAD 512
-/* Elements for which values of lines are written out at a time: in passes over chunks that form no reductions, */
-#define SG_EXPANDED 1024
-/* and in those that do, whose chunks are this long. */
+/* Elements of narrow rows that are taken together: their terms are kept until they are reduced. */
+#define SG_TERMS 1024
+/* Elements of a chunk that are worked on at a time. */
 #define SG_CHUNK 4096
+/* Elements of a long row that are, where no lanes decide; so many times a row's value is written out. */
+#define SG_PIECE 1024
+/* Columns of a matrix whose values are kept, once they are rounded, for all its rows; or, if it is narrow, several
+   times over, for a run of elements that may begin at any column. */
+#define SG_KEPT 8192
+/* What may be written behind the end of values that are written out. */
+#define SG_SLACK 16
+
+SG_INLINE void sg_fill(sg_real *out, double value, int64_t count) {
+    const sg_real rounded = (sg_real)value;
+    for (int64_t i = 0; i < count; ++i)
+        out[i] = rounded;
+}
 
 /* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
    elements of one count as a row. */
@@ -277,19 +288,44 @@ static __attribute__((noinline, unused)) void sg_expand_rows(
     int64_t row = start / columns;
     int64_t length = columns - start % columns;
     if (columns == 1) {
+        values += row * stride;
         for (int64_t i = 0; i < count; ++i)
-            out[i] = (sg_real)values[(row + i) * stride];
+            out[i] = (sg_real)values[i * stride];
         return;
     }
     for (int64_t i = 0; i < count; ++row, length = columns) {
         const int64_t end = length < count - i ? i + length : count;
         const sg_real value = (sg_real)values[row * stride];
-        for (; i < end; ++i)
-            out[i] = value;
+        /* Whole vectors: what is too much is overwritten by the next row, or lies behind the end. */
+        for (int64_t j = i; j < end; j += SG_SLACK)
+            for (int64_t k = 0; k < SG_SLACK; ++k)
+                out[j + k] = value;
+        i = end;
     }
 }
 
-/* The values of columns. */
+/* The values of columns from `values` on, rounded. */
+static __attribute__((noinline, unused)) void sg_round_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+        out[i] = (sg_real)values[i * stride];
+}
+
+/* The values of the columns of one matrix, over and over. */
+static __attribute__((noinline, unused)) void sg_repeat_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t count) {
+    if (columns == 1) {
+        sg_fill(out, values[0], count);
+        return;
+    }
+    const int64_t first = columns < count ? columns : count;
+    for (int64_t i = 0; i < first; ++i)
+        out[i] = (sg_real)values[i * stride];
+    for (int64_t i = first; i < count; ++i)
+        out[i] = out[i - columns];
+}
+
+/* The values of columns, one for each of `count` elements from the start-th of a tensor on, of several matrices. */
 static __attribute__((noinline, unused)) void sg_expand_columns(
     sg_real *restrict out, const double *restrict values, int64_t stride, int64_t rows, int64_t columns,
     int64_t start, int64_t count) {
@@ -310,76 +346,106 @@ static __attribute__((noinline, unused)) void sg_expand_columns(
     }
 }
 
-/* Adds a row's terms to the totals of columns. Of very short rows there are many. */
-#define SG_INTO_COLUMNS(name, operation)                                                                   \
-    static __attribute__((noinline, unused)) void name##_long(double *restrict columns,                    \
-                                                              const double *restrict terms, int64_t count) { \
-        for (int64_t i = 0; i < count; ++i)                                                                \
-            columns[i] = operation(columns[i], terms[i]);                                                  \
-    }                                                                                                      \
-                                                                                                           \
-    SG_INLINE void name(double *columns, const double *terms, int64_t count) {                             \
-        if (count > 4) {                                                                                   \
-            name##_long(columns, terms, count);                                                            \
-            return;                                                                                        \
-        }                                                                                                  \
-        for (int64_t i = 0; i < count; ++i)                                                                \
-            columns[i] = operation(columns[i], terms[i]);                                                  \
-    }
-
-SG_INTO_COLUMNS(sg_columns_sum, SG_SUM)
-SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
-
-/* A tile's whole row: its lanes eight at a time, which are then added up as they would be one by one. */
+/* Eight lanes at a time, which are combined as they would be one by one. */
 typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t sg_eight_bits __attribute__((vector_size(64), aligned(8), may_alias));
 
-static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *terms) {
-    const sg_eight *x = (const sg_eight *)terms;
-    sg_eight lanes[16];
-    for (int64_t i = 0; i < 16; ++i)
-        lanes[i] = x[i] + x[i + 16];
-    for (int64_t half = 8; half > 0; half /= 2)
-        for (int64_t i = 0; i < half; ++i)
-            lanes[i] += lanes[i + half];
-    const sg_eight l = lanes[0];
-    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+#define sg_eight_sum(a, b) ((a) + (b))
+
+SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
+    const sg_eight_bits first = (a > b) | (a != a);
+    return (sg_eight)(((sg_eight_bits)a & first) | ((sg_eight_bits)b & ~first));
 }
 
-/* The total of a row's terms in a tile, which are overwritten. Lanes without a term are +0.0: with one of these,
-   each lane below the 128th is combined if there are at most 128 terms, and then nothing else changes. */
-#define SG_ROW_TOTAL(name, operation, whole)                                                               \
-    static __attribute__((noinline, unused)) double name##_long(double *terms, int64_t count) {            \
-        double lanes[SG_TILE_COLUMNS];                                                                     \
-        int64_t width = 1;                                                                                 \
-        if (count == SG_TILE_COLUMNS)                                                                      \
-            return whole(terms);                                                                           \
-        while (width < count)                                                                              \
-            width *= 2;                                                                                    \
-        for (int64_t i = 0; i < count; ++i)                                                                \
-            lanes[i] = width < SG_TILE_COLUMNS ? operation(terms[i], 0.0) : terms[i];                      \
-        for (int64_t i = count; i < width; ++i)                                                            \
-            lanes[i] = 0.0;                                                                                \
-        for (int64_t half = width / 2; half > 0; half /= 2)                                                \
-            SG_HALVE(lanes, operation, half);                                                              \
-        return lanes[0];                                                                                   \
+/* Narrow rows that are halved abreast. */
+#define SG_ABREAST 16
+/* Tiles of one column that are added up abreast. */
+#define SG_CHAINS 8
+
+/* Reduces terms of rows of a tile. */
+#define SG_REDUCING(name, one, eight)                                                                      \
+    /* The total of a row of which each lane has met the one 128 further on. */                            \
+    static __attribute__((noinline, unused)) double sg_row_##name(const double *halves) {                  \
+        const sg_eight *x = (const sg_eight *)halves;                                                      \
+        sg_eight lanes[8];                                                                                 \
+        for (int64_t i = 0; i < 8; ++i)                                                                    \
+            lanes[i] = eight(x[i], x[i + 8]);                                                              \
+        for (int64_t half = 4; half > 0; half /= 2)                                                        \
+            for (int64_t i = 0; i < half; ++i)                                                             \
+                lanes[i] = eight(lanes[i], lanes[i + half]);                                               \
+        const sg_eight l = lanes[0];                                                                       \
+        return one(one(one(l[0], l[4]), one(l[2], l[6])), one(one(l[1], l[5]), one(l[3], l[7])));          \
     }                                                                                                      \
                                                                                                            \
-    SG_INLINE double name(double *terms, int64_t count) {                                                  \
-        if (count > 4)                                                                                     \
-            return name##_long(terms, count);                                                              \
-        const double first = operation(terms[0], 0.0);                                                     \
-        if (count == 1)                                                                                    \
-            return first;                                                                                  \
-        const double second = operation(terms[1], 0.0);                                                    \
-        if (count == 2)                                                                                    \
-            return operation(first, second);                                                               \
-        const double third = operation(terms[2], 0.0);                                                     \
-        const double fourth = count == 4 ? operation(terms[3], 0.0) : 0.0;                                 \
-        return operation(operation(first, third), operation(second, fourth));                              \
+    /* That of a row of fewer than 256 terms but more than half as many. Lanes without one are +0.0. */    \
+    static __attribute__((noinline, unused)) double sg_part_##name(const double *terms, int64_t count) {   \
+        double halves[SG_TILE_COLUMNS / 2];                                                                \
+        for (int64_t i = 0; i < SG_TILE_COLUMNS / 2; ++i) {                                                \
+            const double low = i < count ? terms[i] : 0.0;                                                 \
+            const double high = i + SG_TILE_COLUMNS / 2 < count ? terms[i + SG_TILE_COLUMNS / 2] : 0.0;    \
+            halves[i] = one(low, high);                                                                    \
+        }                                                                                                  \
+        return sg_row_##name(halves);                                                                      \
+    }                                                                                                      \
+                                                                                                           \
+    /* Those of rows that are narrow and lie behind one another: +0.0 is combined with each lane. */       \
+    static __attribute__((noinline, unused)) void sg_rows_##name(                                          \
+        const double *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
+        double lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
+        int64_t half = 1;                                                                                  \
+        if (width == 1) {                                                                                  \
+            for (int64_t r = 0; r < rows; ++r)                                                             \
+                totals[r * stride] = one(terms[r], 0.0);                                                   \
+            return;                                                                                        \
+        }                                                                                                  \
+        while (2 * half < width)                                                                           \
+            half *= 2;                                                                                     \
+        for (int64_t first = 0; first < rows; first += SG_ABREAST) {                                       \
+            const int64_t there = rows - first < SG_ABREAST ? rows - first : SG_ABREAST;                   \
+            const double *const from = terms + first * width;                                              \
+            for (int64_t c = 0; c < half; ++c)                                                             \
+                for (int64_t r = 0; r < SG_ABREAST; ++r) {                                                 \
+                    const int64_t at = r < there ? r * width + c : 0;                                      \
+                    const double upper = c + half < width ? one(from[at + half], 0.0) : 0.0;               \
+                    lanes[c * SG_ABREAST + r] = one(one(from[at], 0.0), upper);                            \
+                }                                                                                          \
+            for (int64_t h = half / 2; h > 0; h /= 2)                                                      \
+                for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
+                    lanes[i] = one(lanes[i], lanes[i + h * SG_ABREAST]);                                   \
+            for (int64_t r = 0; r < there; ++r)                                                            \
+                totals[(first + r) * stride] = lanes[r];                                                   \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    /* Totals of the only column of tiles below one another: one addition waits for another in a tile alone. */ \
+    static __attribute__((noinline, unused)) void sg_single_##name(                                        \
+        const double *restrict terms, int64_t tiles, double *restrict totals, int64_t stride) {            \
+        for (int64_t first = 0; first < tiles; first += SG_CHAINS) {                                       \
+            const int64_t there = tiles - first < SG_CHAINS ? tiles - first : SG_CHAINS;                   \
+            double chains[SG_CHAINS] = {0.0};                                                              \
+            if (there == SG_CHAINS)                                                                        \
+                for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                                 \
+                    for (int64_t k = 0; k < SG_CHAINS; ++k)                                                \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            else                                                                                           \
+                for (int64_t k = 0; k < there; ++k)                                                        \
+                    for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                             \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            for (int64_t k = 0; k < there; ++k)                                                            \
+                totals[(first + k) * stride] = chains[k];                                                  \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    /* Adds terms of rows to totals of columns, from the top. */                                           \
+    static __attribute__((noinline, unused)) void sg_columns_##name(                                       \
+        double *restrict columns, const double *restrict terms, int64_t rows, int64_t width) {             \
+        for (int64_t r = 0; r < rows; ++r)                                                                 \
+            for (int64_t i = 0; i < width; ++i)                                                            \
+                columns[i] = one(columns[i], terms[r * width + i]);                                        \
     }
 
-SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_whole_row_sum)
-SG_ROW_TOTAL(sg_row_total_larger, sg_larger, sg_total_larger)
+SG_REDUCING(sum, SG_SUM, sg_eight_sum)
+SG_REDUCING(larger, sg_larger, sg_eight_larger)
 
 SG_FUNCTION double sg_max64(double a, double b) {
     return (a > b || a != a) ? a : b;
@@ -413,28 +479,24 @@ SG_FUNCTION double sg_ipow64(double x, double n) {
 }
 
 /* Pass 0: what hangs on no reduction. */
-/* One row of a tile: at most SG_TILE_COLUMNS elements. A function of its own, because compilers trust `restrict` on parameters only. */
-static __attribute__((noinline)) void sg_run_0(
-    sg_param const *restrict sg_param_at,
-    sg_grad const *restrict sg_grad_at,
-    sg_state *restrict sg_exp_avg_at,
-    sg_state *restrict sg_exp_avg_sq_at,
-    double *restrict sg_row_terms_0,
-    double *restrict sg_row_terms_1,
-    double *restrict sg_row_terms_2,
-    double *restrict sg_row_terms_3,
-    double *restrict sg_row_terms_4,
-    const double *restrict sg_values,
-    const sg_real *restrict sg_row, int64_t sg_count) {
-    const sg_real one_minus_beta1 = sg_row[0];
-    const sg_real beta1 = sg_row[1];
-    const sg_real beta2 = sg_row[2];
-    const sg_real one_minus_beta2 = sg_row[3];
-    const sg_real sqrt_one_minus_beta2_pow_t = sg_row[4];
-    const sg_real eps = sg_row[5];
-    (void)sg_row;
-    (void)sg_values;
-    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
+/* One element: what it stores, and its terms. */
+SG_INLINE void sg_element_0(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
+sg_state *restrict sg_exp_avg_at,
+sg_state *restrict sg_exp_avg_sq_at,
+    const sg_real one_minus_beta1,
+    const sg_real beta1,
+    const sg_real beta2,
+    const sg_real one_minus_beta2,
+    const sg_real sqrt_one_minus_beta2_pow_t,
+    const sg_real eps,
+    double *restrict sg_row_0,
+    double *restrict sg_row_1,
+    double *restrict sg_row_2,
+    double *restrict sg_row_3,
+    double *restrict sg_row_4,
+    int64_t sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
@@ -458,16 +520,145 @@ static __attribute__((noinline)) void sg_run_0(
 
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
         sg_state_store(sg_exp_avg_sq_at, sg_i, exp_avg_sq_new);
-        sg_row_terms_0[sg_i] = (double)(one_or_grad != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0);
-        sg_row_terms_1[sg_i] = (double)param * (double)grad;
-        sg_row_terms_2[sg_i] = (double)param * (double)param;
-        sg_row_terms_3[sg_i] = (double)grad * (double)grad;
-        sg_row_terms_4[sg_i] = (double)param * (double)step;
+        *sg_row_0 = (double)(one_or_grad != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0);
+        *sg_row_1 = (double)param * (double)grad;
+        *sg_row_2 = (double)param * (double)param;
+        *sg_row_3 = (double)grad * (double)grad;
+        *sg_row_4 = (double)param * (double)step;
+}
+
+/* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_run_0(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
+sg_state *restrict sg_exp_avg_at,
+sg_state *restrict sg_exp_avg_sq_at,
+    double *restrict sg_row_0,
+    double *restrict sg_row_1,
+    double *restrict sg_row_2,
+    double *restrict sg_row_3,
+    double *restrict sg_row_4,
+    const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
+    const sg_real one_minus_beta1 = sg_row[0];
+    const sg_real beta1 = sg_row[1];
+    const sg_real beta2 = sg_row[2];
+    const sg_real one_minus_beta2 = sg_row[3];
+    const sg_real sqrt_one_minus_beta2_pow_t = sg_row[4];
+    const sg_real eps = sg_row[5];
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i)
+        sg_element_0(
+sg_param_at,
+sg_grad_at,
+sg_exp_avg_at,
+sg_exp_avg_sq_at,
+    one_minus_beta1,
+    beta1,
+    beta2,
+    one_minus_beta2,
+    sqrt_one_minus_beta2_pow_t,
+    eps,
+    sg_row_0 + sg_i,
+    sg_row_1 + sg_i,
+    sg_row_2 + sg_i,
+    sg_row_3 + sg_i,
+    sg_row_4 + sg_i,
+            sg_i);
+}
+
+/* A tile's whole row, from left to right and with what follows from it, so that memory is read
+   steadily. */
+static __attribute__((noinline)) void sg_run_0_by_1(
+sg_param const *restrict sg_param_at_0,
+sg_grad const *restrict sg_grad_at_0,
+sg_state *restrict sg_exp_avg_at_0,
+sg_state *restrict sg_exp_avg_sq_at_0,
+    double *restrict sg_halves_0,
+    double *restrict sg_halves_1,
+    double *restrict sg_halves_2,
+    double *restrict sg_halves_3,
+    double *restrict sg_halves_4,
+    const double *restrict sg_values, const sg_real *restrict sg_row) {
+    const sg_real one_minus_beta1 = sg_row[0];
+    const sg_real beta1 = sg_row[1];
+    const sg_real beta2 = sg_row[2];
+    const sg_real one_minus_beta2 = sg_row[3];
+    const sg_real sqrt_one_minus_beta2_pow_t = sg_row[4];
+    const sg_real eps = sg_row[5];
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < SG_TILE_COLUMNS / 2; ++sg_i) {
+        double sg_row_0_0;
+        double sg_row_1_0;
+        double sg_row_2_0;
+        double sg_row_3_0;
+        double sg_row_4_0;
+        sg_element_0(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+sg_exp_avg_sq_at_0,
+    one_minus_beta1,
+    beta1,
+    beta2,
+    one_minus_beta2,
+    sqrt_one_minus_beta2_pow_t,
+    eps,
+            &sg_row_0_0,
+            &sg_row_1_0,
+            &sg_row_2_0,
+            &sg_row_3_0,
+            &sg_row_4_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_0;
+        sg_halves_1[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_1_0;
+        sg_halves_2[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_2_0;
+        sg_halves_3[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_3_0;
+        sg_halves_4[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_4_0;
+    }
+    for (int64_t sg_i = SG_TILE_COLUMNS / 2; sg_i < SG_TILE_COLUMNS; ++sg_i) {
+        double sg_row_0_0;
+        double sg_row_1_0;
+        double sg_row_2_0;
+        double sg_row_3_0;
+        double sg_row_4_0;
+        sg_element_0(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+sg_exp_avg_sq_at_0,
+    one_minus_beta1,
+    beta1,
+    beta2,
+    one_minus_beta2,
+    sqrt_one_minus_beta2_pow_t,
+    eps,
+            &sg_row_0_0,
+            &sg_row_1_0,
+            &sg_row_2_0,
+            &sg_row_3_0,
+            &sg_row_4_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_0;
+        sg_halves_1[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_1[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_1_0;
+        sg_halves_2[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_2[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_2_0;
+        sg_halves_3[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_3[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_3_0;
+        sg_halves_4[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_4[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_4_0;
     }
 }
 
-__attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
-    _Alignas(SG_LINE) double sg_row_terms[5 * SG_TILE_COLUMNS];
+__attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
+    _Alignas(SG_LINE) double sg_row_0[SG_TERMS];
+    _Alignas(SG_LINE) double sg_row_1[SG_TERMS];
+    _Alignas(SG_LINE) double sg_row_2[SG_TERMS];
+    _Alignas(SG_LINE) double sg_row_3[SG_TERMS];
+    _Alignas(SG_LINE) double sg_row_4[SG_TERMS];
+    _Alignas(SG_LINE) double sg_halves_0[1 * SG_TILE_COLUMNS / 2];
+    _Alignas(SG_LINE) double sg_halves_1[1 * SG_TILE_COLUMNS / 2];
+    _Alignas(SG_LINE) double sg_halves_2[1 * SG_TILE_COLUMNS / 2];
+    _Alignas(SG_LINE) double sg_halves_3[1 * SG_TILE_COLUMNS / 2];
+    _Alignas(SG_LINE) double sg_halves_4[1 * SG_TILE_COLUMNS / 2];
     for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
         const struct sg_tile *tile = &job->tiles[sg_t];
         void *const *buffers = job->pointers + (int64_t)tile->tensor * SG_BUFFERS;
@@ -477,53 +668,96 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
         const int64_t sg_rows = sg_geometry[1];
         const int64_t sg_width = sg_geometry[2];
         const int64_t sg_first = tile->matrix * sg_rows + tile->row;
-        /* Short rows that lie behind one another are taken together. */
-        const int64_t sg_together = sg_width <= SG_TILE_COLUMNS / 2 ? SG_TILE_COLUMNS / sg_width : 1;
         const int64_t sg_columns_there = tile->columns;
+        const int sg_wide = sg_width > SG_TILE_COLUMNS / 2;
+        (void)lines;
+        /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-        double *const sg_row_partials = job->row_partials +
-            (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 5;
-        for (int64_t sg_r = 0; sg_r < tile->rows; sg_r += sg_together) {
-            const int64_t sg_behind = sg_together < tile->rows - sg_r ? sg_together : tile->rows - sg_r;
-            for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
-                const int64_t sg_length =
-                    sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
-                const int64_t sg_count = sg_behind * sg_length;
-                const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                /* Processors don't foresee reads that come in bursts with so much arithmetic between. */
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
-                    __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
-                    __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
-                    __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
-                    __builtin_prefetch((sg_state *)buffers[3] + sg_at + sg_i);
-                sg_run_0(
-                    (sg_param *)buffers[0] + sg_at,
-                    (sg_grad *)buffers[1] + sg_at,
-                    (sg_state *)buffers[2] + sg_at,
-                    (sg_state *)buffers[3] + sg_at,
-                    sg_row_terms + 0 * SG_TILE_COLUMNS,
-                    sg_row_terms + 1 * SG_TILE_COLUMNS,
-                    sg_row_terms + 2 * SG_TILE_COLUMNS,
-                    sg_row_terms + 3 * SG_TILE_COLUMNS,
-                    sg_row_terms + 4 * SG_TILE_COLUMNS,
-                    job->values + sg_position * SG_VALUES,
-                    (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                for (int64_t sg_b = 0; sg_b < sg_behind; ++sg_b) {
-                    double *const sg_total = sg_row_partials + ((sg_r + sg_b) * sg_across + sg_c / SG_TILE_COLUMNS) * 5;
-                    sg_total[0] = sg_row_total_sum(
-                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    sg_total[1] = sg_row_total_sum(
-                        sg_row_terms + 1 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    sg_total[2] = sg_row_total_sum(
-                        sg_row_terms + 2 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    sg_total[3] = sg_row_total_sum(
-                        sg_row_terms + 3 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    sg_total[4] = sg_row_total_sum(
-                        sg_row_terms + 4 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
+        const int64_t sg_stride = sg_across > 1 ? sg_across * 5 : SG_ROW_TOTALS;
+        double *const sg_row_totals = sg_across > 1
+            ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 5
+            : lines->row_totals + (sg_geometry[3] + sg_first) * SG_ROW_TOTALS + 0;
+        if (sg_wide) {
+            for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
+                sg_many = 1;
+                for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
+                    const int64_t sg_count =
+                        sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
+                    if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
+                    const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                    sg_run_0_by_1(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+                        (sg_state *)buffers[3] + sg_at,
+                        sg_halves_0,
+                        sg_halves_1,
+                        sg_halves_2,
+                        sg_halves_3,
+                        sg_halves_4,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
+                    }
+                    for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
+                    double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 5;
+                    if (sg_count == SG_TILE_COLUMNS) {
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[1] = sg_row_sum(sg_halves_1 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[2] = sg_row_sum(sg_halves_2 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[3] = sg_row_sum(sg_halves_3 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[4] = sg_row_sum(sg_halves_4 + sg_j * SG_TILE_COLUMNS / 2);
+                    continue;
+                    }
+                    const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
+                    sg_run_0(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+                        (sg_state *)buffers[3] + sg_at,
+                        sg_row_0,
+                        sg_row_1,
+                        sg_row_2,
+                        sg_row_3,
+                        sg_row_4,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
+                    sg_into[1] = sg_part_sum(sg_row_1, sg_count);
+                    sg_into[2] = sg_part_sum(sg_row_2, sg_count);
+                    sg_into[3] = sg_part_sum(sg_row_3, sg_count);
+                    sg_into[4] = sg_part_sum(sg_row_4, sg_count);
+                    }
                 }
+            }
+        } else {
+            /* Whole tiles, if any fit. */
+            int64_t sg_together = SG_TERMS / sg_width;
+            if (sg_together > SG_TILE_ROWS)
+                sg_together -= sg_together % SG_TILE_ROWS;
+            for (int64_t sg_r = 0, sg_behind; sg_r < tile->rows; sg_r += sg_behind) {
+                const int64_t sg_left = SG_TILE_ROWS - sg_r % SG_TILE_ROWS;
+                sg_behind = sg_together < SG_TILE_ROWS && sg_left < sg_together ? sg_left : sg_together;
+                if (sg_behind > tile->rows - sg_r)
+                    sg_behind = tile->rows - sg_r;
+                const int64_t sg_at = (sg_first + sg_r) * sg_width;
+                const int64_t sg_count = sg_behind * sg_width;
+                    sg_run_0(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+                        (sg_state *)buffers[3] + sg_at,
+                        sg_row_0,
+                        sg_row_1,
+                        sg_row_2,
+                        sg_row_3,
+                        sg_row_4,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
+                sg_rows_sum(sg_row_1, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 1, sg_stride);
+                sg_rows_sum(sg_row_2, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 2, sg_stride);
+                sg_rows_sum(sg_row_3, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 3, sg_stride);
+                sg_rows_sum(sg_row_4, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 4, sg_stride);
             }
         }
     }
@@ -577,26 +811,42 @@ static __attribute__((noinline)) void sg_run_2(
     }
 }
 
-__attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, int64_t first_chunk,
-                                                      int64_t last_chunk) {
-    _Alignas(SG_LINE) sg_real sg_radial_lines[SG_EXPANDED];
+__attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, int64_t first_chunk, int64_t last_chunk) {
+    _Alignas(SG_LINE) sg_real sg_radial_lines[SG_CHUNK + SG_SLACK];
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
         void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        const int64_t *sg_geometry = job->lines->geometry + (int64_t)job->positions[chunk->tensor] * SG_GEOMETRY;
-        for (int64_t sg_begin = 0; sg_begin < chunk->count; sg_begin += SG_EXPANDED) {
-        const int64_t sg_at = chunk->start + sg_begin;
-        const int64_t sg_count = chunk->count - sg_begin < SG_EXPANDED ? chunk->count - sg_begin : SG_EXPANDED;
-        sg_expand_rows(sg_radial_lines, job->lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 6, SG_ROW_VALUES,
-                       sg_geometry[2], sg_at, sg_count);
-sg_run_2(
-            (sg_param *)buffers[0] + sg_at,
-            (sg_grad *)buffers[1] + sg_at,
-            (sg_state *)buffers[2] + sg_at,
-            (sg_state *)buffers[3] + sg_at,
-            sg_radial_lines,
-            job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
-            (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
+        const struct sg_lines *lines = job->lines;
+        const int64_t *sg_geometry = lines->geometry + (int64_t)job->positions[chunk->tensor] * SG_GEOMETRY;
+        const int64_t sg_rows = sg_geometry[1];
+        const int64_t sg_width = sg_geometry[2];
+        const int sg_wide = sg_width >= SG_LANES;
+        (void)sg_rows;
+        for (int64_t sg_begin = 0, sg_many; sg_begin < chunk->count; sg_begin += sg_many) {
+            const int64_t sg_at = chunk->start + sg_begin;
+            const int64_t sg_in = sg_at / sg_width;
+            const int64_t sg_column = sg_at - sg_in * sg_width;
+            sg_many = sg_wide ? sg_width - sg_column : SG_CHUNK;
+            if (sg_many > chunk->count - sg_begin)
+                sg_many = chunk->count - sg_begin;
+            if (sg_wide) {
+                const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
+                sg_fill(sg_radial_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 6], sg_out);
+            } else {
+                sg_expand_rows(sg_radial_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 6,
+                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
+            }
+            for (int64_t sg_piece = 0, sg_count; sg_piece < sg_many; sg_piece += sg_count) {
+                sg_count = SG_PIECE < sg_many - sg_piece ? SG_PIECE : sg_many - sg_piece;
+                sg_run_2(
+                    (sg_param *)buffers[0] + sg_at + sg_piece,
+                    (sg_grad *)buffers[1] + sg_at + sg_piece,
+                    (sg_state *)buffers[2] + sg_at + sg_piece,
+                    (sg_state *)buffers[3] + sg_at + sg_piece,
+                    sg_radial_lines + (sg_wide ? 0 : sg_piece),
+                    job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
+                    (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
+            }
         }
     }
 }
@@ -648,36 +898,26 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
     }
 }
 
-/* Stage 1, rows: numbers of each, in float64. */
-__attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
-    const struct sg_stage *stage = job->stage;
-    const struct sg_lines *lines = stage->lines;
-    for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
-        const struct sg_chunk *piece = &job->pieces[sg_p];
-        const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
-        const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
-            const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double eps = sg_wide[0];
+/* Stage 1, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_1(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double eps = sg_wide[0];
         // size = count_nonzero(where(grad == 0, 1, grad), leading)      specs/adamp.yaml:44
         const double size = sg_row_totals[0];
         // product = dot(param, grad, leading)      specs/adamp.yaml:45
@@ -692,54 +932,96 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
         // cosine = abs(product)/(max(sqrt(param_sq), eps)*max(sqrt(grad_sq), eps))      specs/adamp.yaml:49
         const double cosine = sg_abs64(product) / (sg_max64(sqrt_param_sq, eps) * sg_max64(sg_sqrt64(grad_sq), eps));
         const double abs_cosine_times_sqrt_size = sg_abs64(cosine * sg_sqrt64(size));
-            sg_row_values[0] = abs_cosine_times_sqrt_size;
-            sg_row_values[1] = param_sq;
-            sg_row_values[2] = product;
-            sg_row_values[3] = grad_sq;
-            sg_row_values[4] = size;
-            sg_row_values[5] = inward;
-            sg_row_values[7] = sqrt_param_sq;
+        sg_row_values[0] = abs_cosine_times_sqrt_size;
+        sg_row_values[1] = param_sq;
+        sg_row_values[2] = product;
+        sg_row_values[3] = grad_sq;
+        sg_row_values[4] = size;
+        sg_row_values[5] = inward;
+        sg_row_values[7] = sqrt_param_sq;
+    }
+}
+
+__attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
+    const struct sg_stage *stage = job->stage;
+    const struct sg_lines *lines = stage->lines;
+    for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
+        const struct sg_chunk *piece = &job->pieces[sg_p];
+        const int64_t sg_position = stage->positions[piece->tensor];
+        const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
+            const int64_t sg_line = sg_geometry[3] + sg_l;
+            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_1(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 2, rows: numbers of each, in float64. */
+/* Stage 2, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_2(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double eps = sg_wide[0];
+        const double by_channel = sg_values[1];
+        const double whole = sg_values[2];
+        const double inward = sg_row_values[5];
+        const double sqrt_param_sq = sg_row_values[7];
+        // radial = where(by_channel, inward/(sqrt(param_sq) + eps)**2, whole)      specs/adamp.yaml:55
+        const double radial = by_channel ? inward / sg_ipow64(sqrt_param_sq + eps, 2.0) : whole;
+        sg_row_values[6] = radial;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_rows_stage_2(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double eps = sg_wide[0];
-            const double by_channel = sg_values[1];
-            const double whole = sg_values[2];
-            const double inward = sg_row_values[5];
-            const double sqrt_param_sq = sg_row_values[7];
-        // radial = where(by_channel, inward/(sqrt(param_sq) + eps)**2, whole)      specs/adamp.yaml:55
-        const double radial = by_channel ? inward / sg_ipow64(sqrt_param_sq + eps, 2.0) : whole;
-            sg_row_values[6] = radial;
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_2(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }

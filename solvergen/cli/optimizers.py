@@ -37,17 +37,3 @@ def selected(found: Optimizers, names: Sequence[str], folder: Path) -> Optimizer
         return select(found, names)
     except VerificationError as unknown:
         raise typer.BadParameter(f"{unknown}{specs.elsewhere(folder)}", param_hint="'NAMES'") from None
-
-
-def wrapped(chosen: Optimizers, names: Sequence[str]) -> Optimizers:
-    """The wrapped optimizers beside these; a usage error if one that was asked for by name has none."""
-    from solvergen.verify import wrapped_of
-
-    found = wrapped_of(chosen)
-    lacking = [name for name in chosen if f"wrapped_{name}" not in found]
-    if names and lacking:
-        raise typer.BadParameter(
-            f"{lacking[0]} evaluates the gradient several times in a step and can't be wrapped",
-            param_hint="'--wrapped'",
-        )
-    return found

@@ -11,7 +11,7 @@ import typer
 
 from solvergen.cli import exit_codes, signals, specs
 from solvergen.cli.console import print_json, print_table, progress
-from solvergen.cli.optimizers import optimizers, selected, wrapped
+from solvergen.cli.optimizers import optimizers, selected
 from solvergen.cli.replay import replay
 from solvergen.cli.static import static
 
@@ -131,7 +131,7 @@ def verify(
     step. Exits with 1 if any differ, or if a backend given by --backends can't run here.
     """
     from solvergen.runtime.native import threads
-    from solvergen.verify import verify_all
+    from solvergen.verify import verify_all, wrapped_of
 
     drawing = (("--examples", examples), ("--seed", seed), ("--replay-dir", replays), ("--jobs", jobs))
     if static_checks:
@@ -139,7 +139,7 @@ def verify(
         with optimizers(folder, wrap=is_wrapped) as found:
             chosen = selected(found, names or [], specs.folder_or_shipped(folder))
             static(
-                wrapped(chosen, names or []) if is_wrapped else chosen,
+                wrapped_of(chosen) if is_wrapped else chosen,
                 parts=() if backends is None else _backends(backends),
                 architectures=architectures,
                 dtypes=dtypes,
@@ -160,7 +160,7 @@ def verify(
     with optimizers(folder, wrap=is_wrapped) as found, progress("verifying") as bar:
         chosen = selected(found, names or [], specs.folder_or_shipped(folder))
         if is_wrapped:
-            chosen = wrapped(chosen, names or [])
+            chosen = wrapped_of(chosen)
         done: dict[int, int] = {}  # examples of each row; one that is made counts as all of them
 
         def tell(at: Progress) -> None:

@@ -10,8 +10,16 @@ _PARAMS = """params: an array, a list of arrays, a mapping of names to arrays, o
 a key params, hyperparameters of their own, lr_mult and decay_mult). Updated in place."""
 
 
-def docstring_lines(spec: Spec) -> list[str]:
-    """The docstring of the class of ``spec``: equations, arguments, state, conventions, counterparts."""
+_BLOCKS = """blocks: into how many equal, contiguous blocks parameters fall: a mapping of names to whole
+numbers or to "rows" (one for each index of the first axis), or one of these for all; also a key of groups.
+What isn't named is one block."""
+
+
+def docstring_lines(spec: Spec, *, has_blocks: bool = False) -> list[str]:
+    """The docstring of the class of ``spec``: equations, arguments, state, conventions, counterparts.
+
+    ``has_blocks``: the constructor takes ``blocks``.
+    """
     lines = [in_docstring(" ".join(spec.summary.split()))]
     for block in spec.description.split("\n\n"):
         if block.strip():
@@ -27,6 +35,7 @@ def docstring_lines(spec: Spec) -> list[str]:
     for o in spec.options:
         detail = f"by default: {o.default}" if o.is_derived else "" if o.doc else "True or False"
         lines += paragraph(f"{o.name}: {_sentence(o.doc, detail)}", "    ", "    ")
+    lines += paragraph(_BLOCKS, "    ", "    ") if has_blocks else []
     lines += paragraph("backend: numpy, cpu, cuda, or auto: where the arrays live.", "    ", "    ")
     lines += paragraph(
         "nonfinite: what gradients with infinities or NaN do: propagate, skip (the step) or raise.",
@@ -68,6 +77,7 @@ _SHAPES = {
     "matrices": "one float for each matrix: for all axes before the last two",
     "leading": "one float for each index of the first axis",
     "trailing": "one float for each index of the last axis",
+    "blocks": "one float for each block",
 }
 
 

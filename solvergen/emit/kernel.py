@@ -54,8 +54,9 @@ class PassContext:
     ``suffix`` ends the names of its functions: empty for the only pass of an elementwise rule, ``_0``
     and so on for those of others. ``values`` are read from what stages have computed. ``first`` is the
     buffer whose place in a cache line decides how rows are cut. Of rules that know lines: ``walk``, by chunks
-    ("flat") or by "tiles", and the values of lines that it reads and forms. ``own_column_terms``: some
-    reduction of columns has terms that no reduction of rows forms.
+    ("flat") or by "tiles", and the values of lines that it reads and forms. ``by_tiles``: targets that keep
+    values of columns near do better to walk by tiles, and may. ``row_first``: where the totals of its
+    reductions of rows begin in the table of these.
     """
 
     number: int
@@ -74,7 +75,8 @@ class PassContext:
     matrix_values: tuple[ScalarContext, ...]
     row_reductions: tuple[ReductionContext, ...]
     column_reductions: tuple[ReductionContext, ...]
-    own_column_terms: bool
+    by_tiles: bool
+    row_first: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,7 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
     }
     row_reductions = reduction_contexts(along[Rank.ROWS], names)
     column_reductions = sharing_terms(reduction_contexts(along[Rank.COLUMNS], names), row_reductions)
+    column_values = _read(schedule.line_values.get(Rank.COLUMNS, ()), names, read)
     return PassContext(
         number=number,
         suffix=f"_{number}" if schedule.is_staged else "",
@@ -214,11 +217,12 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
         reductions=reduction_contexts(along[Rank.SCALAR], names),
         walk=sweep.walk,
         row_values=_read(schedule.line_values.get(Rank.ROWS, ()), names, read),
-        column_values=_read(schedule.line_values.get(Rank.COLUMNS, ()), names, read),
+        column_values=column_values,
         matrix_values=_read(schedule.line_values.get(Rank.MATRICES, ()), names, read),
         row_reductions=row_reductions,
         column_reductions=column_reductions,
-        own_column_terms=any(r.terms_of is None for r in column_reductions),
+        by_tiles=sweep.walk == "tiles" or (bool(column_values) and not along[Rank.SCALAR]),
+        row_first=schedule.totals(Rank.ROWS).index(along[Rank.ROWS][0]) if along[Rank.ROWS] else 0,
     )
 
 

@@ -32,6 +32,7 @@ class ClassContext:
     doc: tuple[str, ...]
     hyperparameters: tuple[ArgumentContext, ...]
     options: tuple[ArgumentContext, ...]
+    has_blocks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,14 @@ def class_text(unit: Unit) -> str:
     """``<name>/__init__.py``: the optimizer's class."""
     template = "package/optimizer.py.j2"
     spec = unit.spec
+    has_blocks = unit.schedule.view == "blocks"
     context = ClassContext(
         name=spec.name,
         class_name=spec.class_name,
         source=unit.source,
         template=template,
         module_doc=in_docstring(" ".join(spec.summary.split())),
-        doc=tuple(docstring_lines(spec)),
+        doc=tuple(docstring_lines(spec, has_blocks=has_blocks)),
         hyperparameters=tuple(
             ArgumentContext(h.name, "float", repr(h.default)) for h in spec.hyperparameters
         ),
@@ -63,6 +65,7 @@ def class_text(unit: Unit) -> str:
             )
             for o in spec.options
         ),
+        has_blocks=has_blocks,
     )
     return render(template, optimizer=context)
 

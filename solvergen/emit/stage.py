@@ -40,9 +40,16 @@ class OutputContext:
 
 @dataclass(frozen=True, slots=True)
 class LinesContext:
-    """What a stage reads, computes and keeps for lines of ``rank``: "rows", "columns" or "matrices"."""
+    """What a stage reads, computes and keeps for lines of ``rank``: "rows", "columns" or "matrices".
+
+    ``line`` is what one of them is called. In a tensor's row of the table of geometries, column ``first`` has
+    the number of its first line, ``per_matrix`` how many there are in a matrix (unless they are matrices).
+    """
 
     rank: str
+    line: str
+    first: int
+    per_matrix: int | None
     number: int
     guard: str | None
     inputs: tuple[InputContext, ...]
@@ -68,6 +75,12 @@ def stage_contexts(schedule: Schedule, printer: CPrinter, file: str) -> tuple[St
 
 
 _LINES = {Rank.MATRICES: "matrix", Rank.ROWS: "row", Rank.COLUMNS: "column"}
+_GEOMETRY: dict[Rank, tuple[int, int | None]] = {
+    Rank.MATRICES: (5, None),
+    Rank.ROWS: (3, 1),
+    Rank.COLUMNS: (4, 2),
+}
+"""Of ``LinesContext``: ``first`` and ``per_matrix``."""
 
 
 def _stage_context(schedule: Schedule, stage: Stage, printer: CPrinter, file: str) -> StageContext:
@@ -76,7 +89,10 @@ def _stage_context(schedule: Schedule, stage: Stage, printer: CPrinter, file: st
     for own in stage.lines:
         guard = macro_condition(own.activity(schedule.options))
         parts = worker.work(own.body, own.results, own.rank)
-        lines.append(LinesContext(own.rank.value, stage.number, guard, *parts))
+        first, per_matrix = _GEOMETRY[own.rank]
+        lines.append(
+            LinesContext(own.rank.value, _LINES[own.rank], first, per_matrix, stage.number, guard, *parts)
+        )
     guard = macro_condition(stage.activity(schedule.options))
     parts = worker.work(stage.body, stage.results, Rank.SCALAR)
     return StageContext(stage.number, guard, *parts, tuple(lines))

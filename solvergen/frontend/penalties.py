@@ -7,6 +7,7 @@ turn into statements like any other, so that everything behind this sees nothing
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from solvergen.frontend.infer import Typer
 from solvergen.frontend.parse import is_gradient, read_expression, target_of
 from solvergen.frontend.scope import DESCRIPTIONS, scope_of
 from solvergen.frontend.suggestions import instead_of_name
-from solvergen.ir.nodes import Expression, Name, Reduce, walk
+from solvergen.ir.nodes import Binary, Call, Compare, Expression, Name, Reduce, names_in, walk
 from solvergen.ir.program import Role
 from solvergen.spec.digest import digest_of
 from solvergen.spec.made import text_at
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 PARAM = "param"
 _MAY_BE_READ = (Role.PARAM, Role.HYPERPARAMETER)
+_STEPPED = {"floor": "floor", "//": "the whole quotient (//)", "%": "the remainder (%)"}
+"""What makes steps of a number that changes smoothly, in words."""
 
 
 def with_penalty(spec: Spec) -> tuple[Spec, list[Diagnostic]]:
@@ -95,6 +98,13 @@ def _derivative(penalty: Expression, spec: Spec, findings: Findings) -> str | No
 
     assert spec.penalty is not None
     text = spec.penalty
+    stepped = next(_stepped(penalty), None)
+    if stepped is not None:
+        assert stepped.location is not None
+        message = f"this penalty has no derivative: {_STEPPED[_operation(stepped)]} of param jumps"
+        hint = "add what you mean to grad in the update, as an equation"
+        findings.at("SG097", message, stepped.location, text=text, hint=hint)
+        return None
     param = sympy.Symbol(PARAM, real=True)
     symbols = {PARAM: param} | {h.name: _symbol(h) for h in spec.hyperparameters}
     try:
@@ -125,6 +135,20 @@ def _derivative(penalty: Expression, spec: Spec, findings: Findings) -> str | No
         findings.at("SG097", message, text.location, text=text, hint="leave it out")
         return None
     return written if not _is_sum(found) else f"({written})"
+
+
+def _operation(node: Expression) -> str:
+    """The function or operator of a call or an operation; empty for other nodes."""
+    return node.function if isinstance(node, Call) else node.op if isinstance(node, Binary) else ""
+
+
+def _stepped(node: Expression) -> Iterator[Expression]:
+    """What makes steps of the parameter, but for conditions, whose derivative nobody takes."""
+    if not isinstance(node, Compare):
+        for operand in node.operands:
+            yield from _stepped(operand)
+        if _operation(node) in _STEPPED and PARAM in names_in(node):
+            yield node
 
 
 def _as_cases(extreme: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from solvergen.errors import Location
 from solvergen.frontend.findings import Findings
 from solvergen.frontend.flow import Line
-from solvergen.frontend.parse import is_gradient
 from solvergen.ir.nodes import Extent, Reduce, walk
 from solvergen.ir.reductions import VIEWS
 
@@ -32,23 +31,12 @@ def view_of(spec: Spec, lines: Sequence[Line], findings: Findings) -> str:
                 f"{word} beside {first[0]}: a rule reads tensors in one way",
                 location,
                 text=spec,
-                hint="rows, columns and matrices go together; leading stands alone, and so does trailing",
+                hint="rows, columns and matrices go together; leading, trailing and blocks each stand alone",
             )
             break
     view = first[1] if first is not None else ""
     if not view and any(isinstance(node, Extent) for line in lines for node in walk(line.equation.value)):
         view = DEFAULT
-    if view:
-        for statement in spec.update:
-            if is_gradient(statement.equation):
-                findings.at(
-                    "SG095",
-                    "a rule that knows rows, columns or other lines can't evaluate the gradient again",
-                    statement.equation.location,
-                    text=spec,
-                    hint="reduce over whole tensors, or take the gradient as it is given",
-                )
-                break
     return view
 
 

@@ -88,6 +88,7 @@ AFTER = (
     (None, "param = where(wrap_from_above != 0, min(param, wrap_high), param)"),
     ("wrap_keep_average", "wrap_average = wrap_average_decay*wrap_average + (1 - wrap_average_decay)*param"),
 )
+ACCUMULATE = "wrap_accumulate"
 WRITE_UPDATE = "wrap_write_update"
 BEGIN = "wrap_before = param"
 DIFFERENCE = "wrap_update = wrap_before - param"
@@ -96,29 +97,29 @@ PARAM = "param"
 _PLACES = [text for _, text in (*BEFORE, *AFTER)] + [DECAY, BEGIN, DIFFERENCE, WRITE]
 
 
-def wrapped(spec: Spec) -> Spec | None:
-    """``spec`` with all sections around its equations; None if it evaluates the gradient again.
+def wrapped(spec: Spec) -> Spec:
+    """``spec`` with all sections around its equations.
 
-    Such a rule's gradients would each want the sections, which is another rule.
+    If it evaluates the gradient again, those before its equations follow each evaluation too, all but
+    decoupled decay; and there is no accumulation: gradients of other calls are of other places.
     """
-    if any(is_gradient(statement.equation) for statement in spec.update):
-        return None
+    again = any(is_gradient(statement.equation) for statement in spec.update)
     has_lr = any(h.name == "lr" for h in spec.hyperparameters)
     hyperparameters = tuple(h for h in HYPERPARAMETERS if has_lr or h.name != "wrap_weight_decay")
-    before = [_statement(when, equation) for when, equation in BEFORE]
-    if has_lr:
-        before.append(_statement(None, DECAY))
+    decay = (_statement(None, DECAY),) if has_lr else ()
     own, begin = _with_update(spec.update)
     after = [_statement(when, equation) for when, equation in (*AFTER, (WRITE_UPDATE, WRITE))]
-    update = (*before, *begin, *own, *after)
+    update = (*_before(again), *decay, *begin, *_with_sections(own), *after)
     state = tuple(
         State(name, _text(init) if init == "param" else float(init), shape, _text(when), True, doc)
         for name, init, shape, when, doc in STATE
+        if when != ACCUMULATE or not again
     )
-    constraints = (*spec.constraints, *_CONSTRAINTS)
+    options = tuple(option for option in OPTIONS if option.name != ACCUMULATE or not again)
+    constraints = (*spec.constraints, _ONE_CALL if again else _NO_SUM, *_CONSTRAINTS)
     parts = (
         (*spec.hyperparameters, *hyperparameters),
-        (*spec.options, *OPTIONS),
+        (*spec.options, *options),
         (*spec.state, *state),
     )
     name = f"wrapped_{spec.name}"
@@ -138,17 +139,45 @@ def wrapped(spec: Spec) -> Spec | None:
     )
 
 
+_NO_SUM = Constraint(
+    Text.of("wrap_every == 1", WRAPPERS),
+    "an optimizer that was made without accumulation can't begin to accumulate: make a new one",
+    Text.of("not wrap_accumulate", WRAPPERS),
+)
+_ONE_CALL = Constraint(
+    Text.of("wrap_every == 1", WRAPPERS),
+    "a rule that evaluates the gradient several times in a step doesn't accumulate: sum gradients up in the "
+    "function that it calls",
+)
 _CONSTRAINTS = (
-    Constraint(
-        Text.of("wrap_every == 1", WRAPPERS),
-        "an optimizer that was made without accumulation can't begin to accumulate: make a new one",
-        Text.of("not wrap_accumulate", WRAPPERS),
-    ),
     Constraint(
         Text.of("wrap_max_grad_norm > 0 or wrap_clip_sum != 0", WRAPPERS),
         'a clip_grad_norm of 0 is only for order="caffe", where it is a limit like any other',
     ),
 )
+
+
+def _before(again: bool, evaluation: int = 0) -> list[Statement]:
+    """What is said of a gradient; ``evaluation``: 0 for the first of a step. ``again``: one of several."""
+    if not again:
+        return [_statement(when, equation) for when, equation in BEFORE]
+    return [
+        _statement(None if when == f"not {ACCUMULATE}" else when, equation, evaluation)
+        for when, equation in BEFORE
+        if when != ACCUMULATE
+    ]
+
+
+def _with_sections(own: tuple[Statement, ...]) -> list[Statement]:
+    """A rule's statements, with what is said of gradients behind each evaluation."""
+    placed: list[Statement] = []
+    evaluation = 0
+    for statement in own:
+        placed.append(statement)
+        if is_gradient(statement.equation):
+            evaluation += 1
+            placed += _before(True, evaluation)
+    return placed
 
 
 def _with_update(own: tuple[Statement, ...]) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
@@ -182,9 +211,9 @@ def _text(text: str, line: int = 1) -> Text:
     return Text.of(text, WRAPPERS, line=line)
 
 
-def _statement(when: str | None, equation: str) -> Statement:
+def _statement(when: str | None, equation: str, evaluation: int = 0) -> Statement:
     # Each at a line of its own: branches of one equation are known by its place.
-    text = _text(equation, _PLACES.index(equation) + 1)
+    text = _text(equation, _PLACES.index(equation) + 1 + evaluation * (len(_PLACES) + 1))
     return Statement(text, None if when is None else _text(when), wraps=True)
 
 

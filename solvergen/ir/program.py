@@ -89,8 +89,8 @@ class Program:
     ``allowed``: the settings of the options that the spec's constraints leave (None: all of them). What
     the program says under others is never compiled, so names need not exist there. ``writes_grad``: the
     settings under which what the gradient is at the end goes into its buffer (None: it is only read).
-    ``view``: how tensors are read as matrices ("matrices", "leading" or "trailing"); empty if nothing is
-    made of their lines.
+    ``view``: how tensors are read as matrices ("matrices", "leading", "trailing" or "blocks"); empty if
+    nothing is made of their lines.
     """
 
     name: str

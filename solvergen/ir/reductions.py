@@ -19,6 +19,7 @@ LINES = {
     "matrices": "each matrix: the last two axes",
     "leading": "each index of the first axis",
     "trailing": "each index of the last axis",
+    "blocks": "each block that the user divides it into",
 }
 """As a last argument: one value for each of these."""
 
@@ -28,6 +29,7 @@ VIEWS = {
     "matrices": "matrices",
     "leading": "leading",
     "trailing": "trailing",
+    "blocks": "blocks",
 }
 """How tensors are read as matrices where one of these words stands."""
 
@@ -37,8 +39,9 @@ RANKS = {
     "matrices": Rank.MATRICES,
     "leading": Rank.ROWS,
     "trailing": Rank.COLUMNS,
+    "blocks": Rank.ROWS,
 }
-"""What the words mean in their view: leading are the rows of one matrix, trailing its columns."""
+"""What the words mean in their view: leading and blocks are the rows of one matrix, trailing its columns."""
 
 NDIM = "ndim"
 """The function ``ndim(param)``: how many axes the tensor has."""

@@ -43,8 +43,10 @@ def schedule_text(schedule: Schedule) -> str:
                 lines += ["", f"{place}, in float64 for all {own.rank.value}"]
                 lines += _statements(own.body)
                 lines += [f"  keep  {_result(result)}" for result in own.results]
-        if number in schedule.evaluations:
-            lines += ["", f"the gradient is evaluated anew, before pass {number + 1}"]
+        for _ in range(schedule.evaluations.count(number)):
+            behind_all = number == len(schedule.passes)
+            place = "after the last pass" if behind_all else f"before pass {number + 1}"
+            lines += ["", f"the gradient is evaluated anew, {place}"]
         if number < len(schedule.passes):
             lines += _pass_lines(schedule, number)
     return "\n".join(lines) + "\n"

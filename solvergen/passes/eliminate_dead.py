@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 
 from solvergen.ir.guards import Guard
-from solvergen.ir.nodes import Expression, Name, names_in
+from solvergen.ir.nodes import Expression, GradientAt, Name, names_in
 from solvergen.ir.program import Assign, Program, Role
 from solvergen.passes.rewrite import rebuild
 
@@ -24,6 +24,8 @@ def eliminate_dead(program: Program) -> Program:
     kept: list[Assign] = []
     for statement in reversed(program.statements):
         live = needed.get(statement.target, never) & statement.guard
+        if isinstance(statement.value, GradientAt):
+            live = statement.guard  # a function of the caller's runs, whoever reads what it returns
         if live.is_never:
             continue
         for name in names_in(statement.value):

@@ -88,8 +88,9 @@ def plan(rule: Rule) -> Plan:
 
 
 def _dense(planned: Plan) -> Plan:
-    """Without sweeps that have nothing to do."""
+    """Without sweeps that have nothing to do, but for one if there are no others."""
     kept = [i for i, sweep in enumerate(planned.passes) if sweep.stores or sweep.reductions or sweep.of_lines]
+    kept = kept or [len(planned.passes) - 1]
     levels = {name: sum(number < level for number in kept) for name, level in planned.levels.items()}
     passes: list[Pass] = []
     for number in kept:
@@ -134,7 +135,7 @@ def _levels(rule: Rule, placing: Placing) -> dict[str, int]:
 def _last(rule: Rule, known: dict[str, int], placing: Placing) -> int:
     """The number of the last sweep."""
     formed = [placing.get(i, known[rule.statements[i].target] - 1) for i in rule.reductions]
-    return max([known[result.name] for result in rule.results] + formed)
+    return max([known[result.name] for result in rule.results] + formed, default=0)
 
 
 def _possible(rule: Rule, placing: Placing, last: int) -> bool:

@@ -35,11 +35,14 @@ def schedule(program: Program) -> Schedule:
         parts.lines,
         bool(program.view),
     )
-    segmented = plan_segments(rule)
+    of_host = (*(s.name for s in program.symbols), *(s.target for s in parts.host))
+    segmented = plan_segments(rule, of_host)
     planned = segmented.plan
     kept = {*on_device, *(name for names in line_states.values() for name in names)}
     results = tuple(r for r in program.results if r.buffer in kept)
-    stages = _stages(rule, parts, results, planned.levels)
+    # What a stage writes to a state can't be undone: not before the gradient has been evaluated for good.
+    earliest = max((number + 1 for number in segmented.evaluations), default=0)
+    stages = _stages(rule, parts, results, planned.levels, earliest)
     scalar_states = {s.name for s in program.with_role(Role.SCALAR_STATE)} - on_device
     return verify_schedule(
         Schedule(
@@ -70,13 +73,13 @@ def schedule(program: Program) -> Schedule:
 
 
 def _stages(
-    rule: Rule, parts: Split, results: tuple[Result, ...], known: dict[str, int]
+    rule: Rule, parts: Split, results: tuple[Result, ...], known: dict[str, int], earliest: int
 ) -> tuple[Stage, ...]:
     """The device's scalars and values of lines by the passes that they wait for.
 
-    ``parts`` gets what crosses stages.
+    ``parts`` gets what crosses stages. No stage before ``earliest`` writes a state.
     """
-    work = {rank: _work(rule, parts, results, known, rank) for rank in (Rank.SCALAR, *LINE_RANKS)}
+    work = {rank: _work(rule, parts, results, known, rank, earliest) for rank in (Rank.SCALAR, *LINE_RANKS)}
     numbers = sorted({number for found in work.values() for number in found})
     nothing: _Work = ((), ())
     return tuple(
@@ -93,7 +96,12 @@ _Work = tuple[tuple[Assign, ...], tuple[Result, ...]]
 
 
 def _work(
-    rule: Rule, parts: Split, all_results: tuple[Result, ...], known: dict[str, int], rank: Rank
+    rule: Rule,
+    parts: Split,
+    all_results: tuple[Result, ...],
+    known: dict[str, int],
+    rank: Rank,
+    earliest: int,
 ) -> dict[int, _Work]:
     """Statements and results of ``rank`` by their stages; ``parts`` gets what they read of others.
 
@@ -106,7 +114,7 @@ def _work(
     states = {r.buffer for r in results}
     ends = [known.get(r.name, 0) for r in results]
     ends += [known[s.target] for s in scalars if states.intersection(names_in(s.value))]
-    last = max(ends, default=0)
+    last = max([earliest, *ends])
     guards: dict[str, Guard] = {}
     for statement in of_device:
         guards[statement.target] = guards.get(statement.target, Guard.never(rule.options)) | statement.guard

@@ -7,6 +7,7 @@ it was is carried from the first, so that a step that can't be finished can be u
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from solvergen.ir.fresh import FreshNames
@@ -33,31 +34,33 @@ class Segmented:
     carried: tuple[str, ...]
 
 
-def plan_segments(rule: Rule) -> Segmented:
-    """Plan ``rule`` piece by piece."""
+def plan_segments(rule: Rule, taken: Iterable[str] = ()) -> Segmented:
+    """Plan ``rule`` piece by piece. ``taken`` are names that it doesn't have itself, but can't make up."""
     if not any(isinstance(s.value, GradientAt) for s in rule.statements):
         return Segmented(plan(rule), (), ())
-    cutter = _Cutter(rule)
+    cutter = _Cutter(rule, taken)
     passes: list[Pass] = []
     levels: dict[str, int] = {}
     evaluations: list[int] = []
     for number, piece in enumerate(cutter.pieces()):
-        planned = plan(piece)
         base = len(passes)
+        if number:
+            evaluations.append(base)
+        if not piece.statements and not piece.results:
+            continue  # one evaluation comes right behind another, or behind all passes
+        planned = plan(piece)
         reason = "the gradient is evaluated anew" if number else "what the first gradient says"
         first = replace(planned.passes[0], reason=reason)
         planned = replace(planned, passes=(first, *planned.passes[1:]))
-        if number:
-            evaluations.append(base)
         passes += planned.passes
         levels |= {name: base + level for name, level in planned.levels.items()}
     return Segmented(Plan(tuple(passes), levels), tuple(evaluations), cutter.carried)
 
 
 class _Cutter:
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Rule, taken: Iterable[str]) -> None:
         self.rule = rule
-        self.names = FreshNames((*rule.buffers, *(s.target for s in rule.statements)))
+        self.names = FreshNames((*taken, *rule.buffers, *(s.target for s in rule.statements)))
         self.before = self.names.take(f"{PARAM}_before")
         self.first_grad = self.names.take(f"{GRAD}_before")
         self.segments: list[list[Assign]] = [[]]
@@ -73,6 +76,7 @@ class _Cutter:
         self.home = {s.target: number for number, part in enumerate(self.segments) for s in part}
         self.home |= {grad: number for number, (_, grad) in enumerate(self.evaluated, start=1)}
         self.home |= {PARAM: 0, GRAD: 0}
+        self.of_param = self._of_param()
         self.crossing = self._crossing()
 
     @property
@@ -90,6 +94,30 @@ class _Cutter:
         """The rules of all segments."""
         return [self._piece(number) for number in range(len(self.segments))]
 
+    def _of_param(self) -> dict[str, tuple[Assign, ...]]:
+        """What the first segment forms of the parameter and scalars alone, and how. The parameter as it was
+        is carried anyway, so that later segments form it again."""
+        found: dict[str, tuple[Assign, ...]] = {}
+        mixed: set[str] = set()
+        for statement in self.segments[0]:
+            names = names_in(statement.value)
+            read = self.rule.elements.union((GRAD, *self.rule.buffers)).intersection(names)
+            if statement.target in self.rule.elements and PARAM in read and len(read) == 1:
+                found[statement.target] = (*found.get(statement.target, ()), statement)
+            else:
+                mixed.add(statement.target)
+        return {name: how for name, how in found.items() if name not in mixed}
+
+    def _again(self, number: int) -> list[Assign]:
+        """What a segment forms again of the parameter as it was."""
+        read = {name for s in self.segments[number] for name in names_in(s.value)}
+        if number == len(self.segments) - 1:
+            read |= {result.name for result in self.rule.results}
+        else:
+            read.add(self.evaluated[number][0])
+        read.discard(self._in_param(number))
+        return [s for name, how in self.of_param.items() if number and name in read for s in how]
+
     def _crossing(self) -> tuple[str, ...]:
         """Names that a later segment than their own reads, in the order of their definitions."""
         found: set[str] = set()
@@ -98,7 +126,7 @@ class _Cutter:
         def read(name: str, there: int) -> None:
             own = name in elements and name in self.home and self.home[name] < there
             if own and name != self._in_param(there) and name != self._in_grad(there):
-                found.add(name)
+                found.add(PARAM if name in self.of_param else name)
 
         for number, part in enumerate(self.segments):
             for statement in part:
@@ -136,7 +164,8 @@ class _Cutter:
             earlier = e.name in self.crossing and self.home[e.name] < number
             return replace(e, name=self.alias(e.name)) if earlier else e
 
-        statements = [replace(s, value=rebuild(s.value, read)) for s in self.segments[number]]
+        body = (*self._again(number), *self.segments[number])
+        statements = [replace(s, value=rebuild(s.value, read)) for s in body]
         results: list[Result] = []
         if number == 0:
             statements.append(_copy(self.before, PARAM, always))
@@ -176,6 +205,8 @@ class _Cutter:
             tuple(statements),
             tuple(results),
             rule.allowed,
+            rule.lines,
+            rule.knows_lines,
         )
 
 

@@ -19,7 +19,7 @@ from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
 from solvergen.runtime.workspace import HostWorkspace
 
 if TYPE_CHECKING:
-    from solvergen.runtime.backends.base import LaunchPlan
+    from solvergen.runtime.backends.base import LaunchPlan, RowWork
 
 ARRAY_TYPES = (np.ndarray, np.memmap)
 """Exact types that count as host arrays. Other subclasses (masked arrays, matrices) mean something else
@@ -58,6 +58,29 @@ def lives_on_gpu(array: Any) -> bool:
         return hasattr(array, "__cuda_array_interface__")
     except Exception:  # whatever the library raises: only an array on a GPU gets so far
         return True
+
+
+class HostRows:
+    """See ``RowWork``."""
+
+    def taken(self, whole: HostArray, places: HostArray, part: HostArray | None = None) -> HostArray:
+        """See ``RowWork``."""
+        if part is None:
+            return np.ascontiguousarray(whole[places])
+        part[...] = whole[places]
+        return part
+
+    def put(self, whole: HostArray, places: HostArray, part: HostArray) -> None:
+        """See ``RowWork``."""
+        whole[places] = part
+
+    def summed(self, rows: HostArray, which: HostArray, count: int) -> HostArray:
+        """See ``RowWork``."""
+        compute = compute_dtype(rows.dtype.name)
+        total = np.zeros((count, *rows.shape[1:]), compute)
+        with np.errstate(all="ignore"):
+            np.add.at(total, which, rows.astype(compute))
+        return total
 
 
 class HostArrays:
@@ -115,9 +138,26 @@ class HostArrays:
         with np.errstate(all="ignore"):
             return np.full(param.shape, init, dtype)
 
-    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> HostWorkspace:
+    def read_rows(
+        self, what: str, param: HostArray, indices: object, rows: object
+    ) -> tuple[HostArray, HostArray]:
+        """NumPy arrays both. Raises ArrayError."""
+        for name, array in (("indices", indices), ("rows", rows)):
+            if type(array) not in ARRAY_TYPES:
+                raise ArrayError(f"{what} has {name} that are a {type_name(array)}, not a numpy.ndarray")
+        writable(param, f"the parameter of {what}")
+        return indices, rows  # type: ignore[return-value]
+
+    def rows(self, param: HostArray) -> RowWork:
+        """By NumPy."""
+        return HostRows()
+
+    def workspace(
+        self, definition: Definition, params: Sequence[HostArray], blocks: Sequence[int] | None = None
+    ) -> HostWorkspace:
         """A workspace of NumPy arrays."""
-        return HostWorkspace(definition, [param.size for param in params], [param.shape for param in params])
+        shapes = [param.shape for param in params]
+        return HostWorkspace(definition, [param.size for param in params], shapes, blocks)
 
     def upload(self, host: HostArray) -> HostArray:
         """A copy."""

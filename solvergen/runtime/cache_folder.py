@@ -106,9 +106,14 @@ def open_cache(kind: str) -> CacheFolder:
             f"solvergen can't keep compiled kernels in {base or 'a cache folder'}: {problem}. "
             "They are compiled again in every process."
         )
-        folder = _private_folder() / kind
-        folder.mkdir(mode=0o700, exist_ok=True)
-        return CacheFolder(folder, kind)
+        return private_cache(kind)
+
+
+def private_cache(kind: str) -> CacheFolder:
+    """A folder of this process alone, for what can't be kept. Raises OSError if there can't be one."""
+    folder = _private_folder() / kind
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return CacheFolder(folder, kind)
 
 
 class _Unusable(Exception):

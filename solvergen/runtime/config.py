@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from solvergen.errors import HyperparameterError, OptimizerError
+from solvergen.runtime.blocks import BLOCKS, Given
+from solvergen.runtime.constraining import CONSTRAINT
+from solvergen.runtime.constraints import Constraint, from_data
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FROZEN
 from solvergen.runtime.groups import MULTIPLIERS
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     O = TypeVar("O", bound=Optimizer)  # noqa: E741
 
 KEYS = ("optimizer", "backend", "nonfinite", "groups")
-GROUP_KEYS = ("names", "hyperparameters", "multipliers", "options", FROZEN)
+GROUP_KEYS = ("names", "hyperparameters", "multipliers", "options", FROZEN, BLOCKS, CONSTRAINT)
 
 
 def describe(
@@ -28,12 +32,15 @@ def describe(
     backend: str,
     nonfinite: str,
     frozen: Collection[str] = (),
+    blocks: Mapping[str, Given] | None = None,
+    constraints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The configuration: dicts, lists, strings, numbers, bools and None only, so that JSON can hold it.
 
     A derived option is None. Names of tensors are given only where there are several groups, and those of
-    ``frozen`` ones only where there are some.
+    ``frozen`` ones only where there are some; so are ``blocks`` and ``constraints``, by name.
     """
+    given = {} if blocks is None else blocks
     return {
         "optimizer": definition.name,
         "backend": backend,
@@ -45,6 +52,8 @@ def describe(
                 "multipliers": group.multipliers,
                 "options": group.given_options,
                 **({FROZEN: own} if (own := [name for name in group.names if name in frozen]) else {}),
+                **({BLOCKS: said} if (said := {n: b for n in group.names if (b := given.get(n))}) else {}),
+                **({CONSTRAINT: held} if (held := _of(constraints, group.names)) else {}),
             }
             for group in groups
         ],
@@ -82,10 +91,26 @@ def rebuild(cls: type[O], params: Any, config: Mapping[str, Any]) -> O:
         settings = _settings(definition, entry, i)
         if FROZEN in entry:
             settings[FROZEN] = entry[FROZEN]
+        if BLOCKS in entry:
+            settings[BLOCKS] = entry[BLOCKS]
+        if CONSTRAINT in entry:
+            settings[CONSTRAINT] = _constraints(entry[CONSTRAINT], i)
         groups.append(ParameterGroup(_names(entry, i, read.names), settings))
     _check_names(read.names, groups)
     shared = {key: config[key] for key in ("backend", "nonfinite") if key in config}
     return cls(Parameters(read.names, read.arrays, tuple(groups), read.layout), **shared)
+
+
+def _of(constraints: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    return {name: dict(constraints[name]) for name in names if name in constraints}
+
+
+def _constraints(described: Any, i: int) -> dict[str, Constraint]:
+    """The constraints of a group, by name."""
+    what = f"{CONSTRAINT!r} in group {i} of the configuration"
+    if not isinstance(described, Mapping):
+        raise OptimizerError(f"{what} must be a mapping of names, not {described!r:.60}")
+    return {name: from_data(one, f"{what}, that of {quoted(name)},") for name, one in described.items()}
 
 
 def _names(entry: Mapping[str, Any], i: int, all_names: tuple[str, ...]) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Option:
     doc: str = ""
 
 
-Shape = Literal["param", "scalar", "shared", "rows", "columns", "matrices", "leading", "trailing"]
+Shape = Literal["param", "scalar", "shared", "rows", "columns", "matrices", "leading", "trailing", "blocks"]
 """How much of a state there is: see ``State``."""
 
 Rank = Literal["rows", "columns", "matrices"]
@@ -60,6 +60,7 @@ RANK_OF_SHAPE: Mapping[str, Rank] = {
     "matrices": "matrices",
     "leading": "rows",
     "trailing": "columns",
+    "blocks": "rows",
 }
 """Of the shapes of states that belong to lines."""
 
@@ -68,7 +69,8 @@ RANK_OF_SHAPE: Mapping[str, Rank] = {
 class State:
     """A state: an array shaped as its parameter (``"param"``), one float a tensor (``"scalar"``), one
     float for the whole optimizer (``"shared"``), or one float for each line of a tensor (its rows, columns or
-    matrices; ``"leading"`` and ``"trailing"`` are rows and columns of the views of these names)."""
+    matrices; ``"leading"``, ``"trailing"`` and ``"blocks"`` are rows or columns of the views of these
+    names)."""
 
     name: str
     shape: Shape = "param"
@@ -85,7 +87,7 @@ ReductionKind = Literal["sum", "mean", "dot", "norm1", "norm2", "max_abs", "coun
 whoever reads a total takes the root, or divides."""
 
 
-View = Literal["", "matrices", "leading", "trailing"]
+View = Literal["", "matrices", "leading", "trailing", "blocks"]
 """How a rule reads tensors as matrices: see ``solvergen.runtime.lines``. Empty if it doesn't."""
 
 

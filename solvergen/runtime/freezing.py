@@ -53,7 +53,8 @@ def read_frozen(read: Parameters) -> tuple[Parameters, frozenset[int]]:
 def positions_of(positions: Mapping[str, int], names: Any, what: str) -> frozenset[int]:
     """Where the tensors of these names are. ``what`` is where the names come from. Raises OptimizerError."""
     listed = (names,) if isinstance(names, str) else names
-    if not isinstance(listed, Iterable):
+    # Bytes would be read as numbers, one for each.
+    if not isinstance(listed, Iterable) or isinstance(listed, bytes | bytearray):
         raise OptimizerError(f"{what} must be a name or a list of names, not {names!r:.60}")
     found = []
     for name in listed:

@@ -1,10 +1,11 @@
 """Tensors read as matrices, and the tables of what belongs to their lines.
 
-A rule reads every tensor as matrices of rows by columns, elements in C order, in one of three *views*:
+A rule reads every tensor as matrices of rows by columns, elements in C order, in one of four *views*:
 
 ``matrices``: the last two axes; a matrix for each index of those before. A vector is a matrix of one column.
 ``leading``: one matrix; the first axis counts its rows. A vector is one of one column.
 ``trailing``: one matrix; the last axis counts its columns. A vector is one of one row.
+``blocks``: one matrix, whose rows are the blocks that the user divides the tensor into (``blocks.py``).
 
 A tensor without axes is a matrix of one element. *Lines* are rows, columns and matrices. Those of all tensors
 of an optimizer are numbered through, tensor by tensor, in C order: the row of a table that is theirs.
@@ -13,7 +14,7 @@ of an optimizer are numbered through, tensor by tensor, in C order: the row of a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,9 @@ MOST_LINES = 2**31 - 1
 
 _FIRST: Mapping[Rank, int] = {"rows": 3, "columns": 4, "matrices": 5}
 
+_VIEW_OF_SHAPE: Mapping[str, View] = {"leading": "leading", "trailing": "trailing", "blocks": "blocks"}
+"""Of the shapes of states that have views of their own."""
+
 TILE = np.dtype(
     [
         ("tensor", np.int32),
@@ -52,9 +56,12 @@ TILE = np.dtype(
 """A part of a matrix: ``sg_tile`` in the kernels."""
 
 
-def matrix_shape(view: View, shape: Sequence[int]) -> tuple[int, int, int]:
-    """How many matrices a tensor is in this view, and their rows and columns."""
+def matrix_shape(view: View, shape: Sequence[int], blocks: int = 1) -> tuple[int, int, int]:
+    """How many matrices a tensor is in this view, and their rows and columns. ``blocks`` is read by the view
+    of that name alone, here and elsewhere."""
     size = math.prod(shape)
+    if view == "blocks":
+        return 1, blocks, size // max(1, blocks)
     if not shape:
         return 1, 1, 1
     if view == "leading":
@@ -74,9 +81,12 @@ def lines_in(rank: Rank, matrices: tuple[int, int, int]) -> tuple[int, int, int]
     return (count, 1, columns) if rank == "columns" else (count, 1, 1)
 
 
-def state_shape(view: View, rank: Rank, shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape in which users see a state of lines: the tensor's, without what its lines go along."""
+def state_shape(view: View, rank: Rank, shape: Sequence[int], blocks: int = 1) -> tuple[int, ...]:
+    """The shape in which users see a state of lines: the tensor's, without what its lines go along; one axis
+    of blocks."""
     shape = tuple(shape)
+    if view == "blocks":
+        return (blocks,)
     if len(shape) < 2:
         # A vector has a row or a column for each element, and one of the other.
         return () if rank == "matrices" else shape if _is_long(view, rank) else (1,) * len(shape)
@@ -87,25 +97,27 @@ def state_shape(view: View, rank: Rank, shape: Sequence[int]) -> tuple[int, ...]
     return {"rows": shape[:-1], "columns": (*shape[:-2], shape[-1]), "matrices": shape[:-2]}[rank]
 
 
-def shape_of_kind(kind: str, shape: Sequence[int]) -> tuple[int, ...] | None:
-    """The shape of an array state of this kind, of a parameter of this shape; None for other states."""
+def shape_of_kind(kind: str, shape: Sequence[int], blocks: int = 1) -> tuple[int, ...] | None:
+    """The shape of an array state of this kind, of a parameter of this shape and so many blocks; None for
+    other states."""
     if kind == "param":
         return tuple(shape)
     if kind not in RANK_OF_SHAPE:
         return None
-    view: View = "leading" if kind == "leading" else "trailing" if kind == "trailing" else "matrices"
-    return state_shape(view, RANK_OF_SHAPE[kind], shape)
+    return state_shape(_VIEW_OF_SHAPE.get(kind, "matrices"), RANK_OF_SHAPE[kind], shape, blocks)
 
 
 def _is_long(view: View, rank: Rank) -> bool:
     return rank == ("columns" if view == "trailing" else "rows")
 
 
-def geometry_table(view: View, shapes: Sequence[Sequence[int]]) -> HostArray:
-    """The geometry of each tensor, a row of int64: see ``GEOMETRY``."""
+def geometry_table(
+    view: View, shapes: Sequence[Sequence[int]], blocks: Sequence[int] | None = None
+) -> HostArray:
+    """The geometry of each tensor, a row of int64: see ``GEOMETRY``. ``blocks`` of each are 1 by default."""
     table = np.zeros((len(shapes), GEOMETRY), np.int64)
-    for row, shape in zip(table, shapes, strict=True):
-        row[:3] = matrix_shape(view, shape)
+    for row, shape, count_of_blocks in zip(table, shapes, blocks or [1] * len(shapes), strict=True):
+        row[:3] = matrix_shape(view, shape, count_of_blocks)
         row[6] = len(shape)
     count, rows, columns = table[:, 0], table[:, 1], table[:, 2]
     for place, lines in zip(_FIRST.values(), (count * rows, count * columns, count), strict=True):
@@ -126,11 +138,15 @@ def line_counts(rank: Rank, geometry: HostArray) -> HostArray:
     return counts
 
 
-def tile_table(geometry: HostArray, rows: int = TILE_ROWS, columns: int = TILE_COLUMNS) -> HostArray:
+def tile_table(
+    geometry: HostArray, rows: int | HostArray = TILE_ROWS, columns: int = TILE_COLUMNS
+) -> HostArray:
     """Tiles of at most so many rows and columns that cover the tensors of a launch, as ``TILE``.
 
-    ``geometry`` has the rows of its tensors, in their order. A tile's neighbour to the right comes next.
+    ``geometry`` has the rows of its tensors, in their order; ``rows`` may be a number for each. A tile's
+    neighbour to the right comes next.
     """
+    rows = np.broadcast_to(np.asarray(rows, np.int64), len(geometry))
     down, across = -(-geometry[:, 1] // rows), -(-geometry[:, 2] // columns)
     counts = geometry[:, 0] * down * across
     tiles = np.zeros(int(counts.sum()), TILE)
@@ -139,8 +155,8 @@ def tile_table(geometry: HostArray, rows: int = TILE_ROWS, columns: int = TILE_C
     above, tile_column = np.divmod(place, np.maximum(across, 1)[tensor])
     matrix, tile_row = np.divmod(above, np.maximum(down, 1)[tensor])
     tiles["tensor"], tiles["matrix"] = tensor, matrix
-    tiles["row"], tiles["column"] = tile_row * rows, tile_column * columns
-    tiles["rows"] = np.minimum(geometry[tensor, 1] - tiles["row"], rows)
+    tiles["row"], tiles["column"] = tile_row * rows[tensor], tile_column * columns
+    tiles["rows"] = np.minimum(geometry[tensor, 1] - tiles["row"], rows[tensor])
     tiles["columns"] = np.minimum(geometry[tensor, 2] - tiles["column"], columns)
     return tiles
 
@@ -170,11 +186,16 @@ class Table:
 class LineTables:
     """The tables of an optimizer's lines in host memory."""
 
-    def __init__(self, definition: Definition, shapes: Sequence[Sequence[int]]) -> None:
-        """``shapes``: those of all tensors, by position."""
+    def __init__(
+        self,
+        definition: Definition,
+        shapes: Sequence[Sequence[int]],
+        blocks: Sequence[int] | None = None,
+    ) -> None:
+        """``shapes`` and ``blocks``: those of all tensors, by position; see ``geometry_table``."""
         self.view = definition.view
         self.shapes = [tuple(shape) for shape in shapes]
-        self.geometry = geometry_table(definition.view, shapes)
+        self.geometry = geometry_table(definition.view, shapes, blocks)
         self.names = definition.line_states
         widths: dict[Rank, tuple[int, int]] = {
             "rows": (definition.n_row_totals, definition.n_row_values),
@@ -206,6 +227,11 @@ class LineTables:
         lines: HostArray = self.tables[rank].states[first : first + math.prod(shape), column]
         return lines.reshape(shape)
 
+    def read_column(self, rank: Rank, lines: slice, column: int) -> HostArray:
+        """A copy of a state of some lines."""
+        some: HostArray = self.tables[rank].states[lines, column].copy()
+        return some
+
     def read(self) -> dict[Rank, HostArray]:
         """Copies of the tables of states, without columns that nothing uses."""
         return {rank: self.tables[rank].states[:, : len(self.names[rank])].copy() for rank in RANKS}
@@ -223,10 +249,16 @@ class LineTables:
 class LineStates:
     """Where the states of lines lie in the tables of all tensors, and in which shape users see them."""
 
-    def __init__(self, definition: Definition, shapes: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self,
+        definition: Definition,
+        shapes: Sequence[Sequence[int]],
+        blocks: Sequence[int] | None = None,
+    ) -> None:
         self._view = definition.view
         self._shapes = [tuple(shape) for shape in shapes]
-        self._geometry = geometry_table(definition.view, shapes)
+        self._blocks = [1] * len(shapes) if blocks is None else list(blocks)
+        self._geometry = geometry_table(definition.view, shapes, blocks)
         self._place: dict[str, tuple[Rank, int]] = {
             name: (rank, column) for rank in RANKS for column, name in enumerate(definition.line_states[rank])
         }
@@ -239,7 +271,7 @@ class LineStates:
 
     def shape(self, name: str, position: int) -> tuple[int, ...]:
         """The shape of a state of a tensor."""
-        return state_shape(self._view, self._place[name][0], self._shapes[position])
+        return state_shape(self._view, self._place[name][0], self._shapes[position], self._blocks[position])
 
     def empty(self) -> dict[Rank, HostArray]:
         """Tables of zeros, for all lines."""
@@ -256,6 +288,13 @@ class LineStates:
         lines: HostArray = tables[rank][self._lines(rank, position), column]
         copy: HostArray = lines.reshape(self.shape(name, position)).copy()
         return copy
+
+    def read(self, read: Callable[[Rank, slice, int], HostArray], name: str, position: int) -> HostArray:
+        """A copy of a state of a tensor. ``read`` is ``Workspace.read_line_state``."""
+        rank, column = self._place[name]
+        lines: HostArray = read(rank, self._lines(rank, position), column)
+        shaped: HostArray = lines.reshape(self.shape(name, position))
+        return shaped
 
     def put(self, tables: Mapping[Rank, HostArray], name: str, position: int, value: Any) -> None:
         """Overwrite it in the tables."""

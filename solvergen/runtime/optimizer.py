@@ -9,18 +9,27 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
 
 import numpy as np
 
-from solvergen.errors import ArrayError, CompilerBug, HyperparameterError, OptimizerError, UnknownAttribute
+from solvergen.errors import (
+    ArrayError,
+    CompilerBug,
+    HyperparameterError,
+    OptimizerError,
+    UnknownAttribute,
+)
 from solvergen.runtime import backends, config, restoring
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import Backend, Workspace
+from solvergen.runtime.blocks import BLOCKS, block_counts, read_blocks
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
+from solvergen.runtime.constraining import Constraints, chosen_by, constraints_in, read_constraints
+from solvergen.runtime.constraints import Constraint, as_data
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
 from solvergen.runtime.groups import MULTIPLIERS, Group
@@ -33,7 +42,7 @@ from solvergen.runtime.policies import checked_policy, raise_nonfinite
 from solvergen.runtime.row_sparse import ByRows, RowSparse, gathered
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
-from solvergen.runtime.tensors import adopt_all, make_tensors, make_workspace
+from solvergen.runtime.tensors import adopt_all, line_states_of, make_tensors, make_workspace
 from solvergen.runtime.views import SharedView, StateView, TensorView
 
 if TYPE_CHECKING:
@@ -80,15 +89,23 @@ class Optimizer:
         backend: str | Backend = "auto",
         nonfinite: str = "propagate",
         wrappers: Wrappers | None = None,
+        blocks: Any = None,
     ) -> None:
         """Check everything, then allocate the states.
 
         ``params``: an array, a list or tuple or mapping of arrays, or a list of groups
         ``{"params": ..., "lr": ..., "lr_mult": ...}``. Raises ArrayError for parameters that can't be
         updated in place, HyperparameterError for settings, BackendUnavailable for backends.
+
+        ``blocks`` is for rules that know some: into how many equal blocks parameters fall, a mapping of
+        names to whole numbers or to ``"rows"`` (one for each index of the first axis), or one of these for
+        all; a group may have its own. What isn't named is one block. Raises OptimizerError for counts that
+        don't divide.
         """
         definition = definition_of(type(self))
         read, frozen = read_frozen(read_parameters(params))
+        read, self._given_blocks = read_blocks(definition, read, blocks)
+        read, constraints = read_constraints(read)
         read, hyperparameters, options = self._with_wrappers(read, hyperparameters, options, wrappers)
         self._policy = checked_policy(nonfinite)
         self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
@@ -102,7 +119,8 @@ class Optimizer:
         self._names = read.names
         self._positions = {name: i for i, name in enumerate(read.names)}
         arrays = adopt_all(self._backend, read.names, read.arrays)
-        self._tensors = make_tensors(definition, self._backend, read.names, arrays, self._groups)
+        counts = block_counts(read.names, [array.shape for array in arrays], self._given_blocks)
+        self._tensors = make_tensors(definition, self._backend, read.names, arrays, self._groups, counts)
         self._cohorts = Cohorts(_first_cohorts(definition, self._groups, self._positions), len(self._names))
         self._workspace = make_workspace(definition, self._backend, self._tensors, self._groups)
         self._launches = Launches(
@@ -110,6 +128,7 @@ class Optimizer:
         )
         self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
         self._constraint: Callable[[str, Any], object] | None = None
+        self._constraints = self._constraints_of(constraints)
         self._prepare()
 
     @overload
@@ -199,8 +218,12 @@ class Optimizer:
                     self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
+            if self._constraints is not None:
+                finish = self._constraints.bound(bound.members, finish)
             launch = (
-                partial(_launch, finish) if closure is None else partial(self._launch_evaluating, closure)
+                partial(_launch, finish)
+                if closure is None
+                else partial(self._launch_evaluating, closure, finish)
             )
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
@@ -227,6 +250,9 @@ class Optimizer:
 
     def _check_groups(self) -> None:
         """Raises OptimizerError where groups don't go together."""
+
+    def _check_bound(self, flat: Sequence[object]) -> None:
+        """Raises ArrayError for gradients, found in the middle of a step, that can't be used."""
 
     def _prepare(self) -> None:
         """The last of what is done when an optimizer is made."""
@@ -260,11 +286,17 @@ class Optimizer:
             self._calling = ""
 
     def _launch_evaluating(
-        self, closure: Closure, bound: LaunchSet | StagedLaunchSet, scalars: Sequence[tuple[float, ...]]
+        self,
+        closure: Closure,
+        finish: Callable[[], None] | None,
+        bound: LaunchSet | StagedLaunchSet,
+        scalars: Sequence[tuple[float, ...]],
     ) -> None:
         """A step with evaluations in it. Whatever is raised finds it undone. Raises LeftOut."""
         numbers = itertools.count(2)
         bound.launch(lambda: self._evaluate_again(closure, bound, next(numbers)))
+        if finish is not None:
+            finish()
         advance(bound.cohorts, scalars)
 
     def _evaluate_again(self, closure: Closure, bound: LaunchSet | StagedLaunchSet, number: int) -> None:
@@ -273,6 +305,7 @@ class Optimizer:
         try:
             flat = self._layout.flatten(found)
             self._launches.bind_again(bound, flat)
+            self._check_bound(flat)
         except ArrayError as problem:
             raise ArrayError(
                 f"evaluation {number} of the step: {problem}; everything is as before the step"
@@ -290,20 +323,38 @@ class Optimizer:
         finally:
             self._calling = ""
 
+    def _constraints_of(self, chosen: Mapping[int, Constraint]) -> Constraints | None:
+        """What holds these constraints, by position; None if there are none."""
+        return Constraints(type(self), self._backend, self._tensors, chosen) if chosen else None
+
     @property
-    def constraint(self) -> Callable[[str, Any], object] | None:
-        """A function that is called after each step with the name and the array of every parameter that was
-        updated, to change it in place: a pass of its own. None: there is none. It is in no snapshot and no
-        configuration. What it raises goes through; the step is done then."""
-        return self._constraint
+    def constraint(self) -> Mapping[str, Constraint] | Callable[[str, Any], object] | None:
+        """What becomes of every parameter that was updated, after each step: constraints of
+        ``solvergen.constraints`` by the names of their parameters (one alone is for all), or a function that
+        is called with the name and the array, to change it in place. A pass of its own either way. None:
+        nothing. Constraints are in configurations and snapshots; a function isn't, and what it raises goes
+        through, with the step done."""
+        if self._constraint is not None:
+            return self._constraint
+        return self._by_name(self._constraints) or None
 
     @constraint.setter
-    def constraint(self, function: Callable[[str, Any], object] | None) -> None:
-        if function is not None and not callable(function):
+    def constraint(
+        self, given: Constraint | Mapping[str, Constraint] | Callable[[str, Any], object] | None
+    ) -> None:
+        if given is None or callable(given):
+            self._constraint, self._constraints = given, None
+        elif isinstance(given, (Constraint, Mapping)):
+            self._constraints = self._constraints_of(chosen_by(self._positions, given, "constraint"))
+            self._constraint = None
+        else:
             raise OptimizerError(
-                f"constraint must be a function of a name and an array, or None, not {function!r:.60}"
+                "constraint must be a function of a name and an array, one of solvergen.constraints, a "
+                f"mapping of parameters' names to some, or None, not {given!r:.60}"
             )
-        self._constraint = function
+
+    def _by_name(self, constraints: Constraints | None) -> dict[str, Constraint]:
+        return {} if constraints is None else {self._names[i]: one for i, one in constraints.chosen.items()}
 
     def freeze(self, names: str | Iterable[str]) -> None:
         """Leave these parameters as they are from now on, with their states and counts: they take no part in
@@ -353,9 +404,9 @@ class Optimizer:
     @property
     def state(self) -> StateView:
         """The states: ``opt.state["m"]["layer1.weight"]``. Arrays are the live ones, on the backend's
-        device; scalar states are floats. States of rows or columns are copies as ``numpy.ndarray``, float64.
-        Reading a scalar or such a copy that lives on a GPU waits for it. ``shared`` has those that are one
-        number for all tensors."""
+        device; scalar states are floats. States of rows, columns or blocks are copies as ``numpy.ndarray``,
+        float64. Reading a scalar or such a copy that lives on a GPU waits for it. ``shared`` has those that
+        are one number for all tensors."""
         definition = self.definition
         active = self._active()
         views = {}
@@ -381,6 +432,12 @@ class Optimizer:
                 places[name] = i
         absent = [name for name in self.definition.shared_states if name not in places]
         return SharedView(places, lambda i: float(self._read_workspace()[1][i]), absent)
+
+    @property
+    def blocks(self) -> TensorView[int]:
+        """Into how many blocks each tensor falls, by name; empty for a rule that knows no blocks."""
+        positions = self._positions if self.definition.view == BLOCKS else {}
+        return self._view("blocks", positions, lambda i: self._tensors[i].plan.blocks)
 
     @property
     def steps(self) -> TensorView[int]:
@@ -416,7 +473,16 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """Everything but parameters and state, as data that JSON can hold."""
-        return config.describe(self.definition, self._groups, self._given_backend, self._policy, self.frozen)
+        constraints = {name: as_data(one) for name, one in self._by_name(self._constraints).items()}
+        return config.describe(
+            self.definition,
+            self._groups,
+            self._given_backend,
+            self._policy,
+            self.frozen,
+            self._given_blocks,
+            constraints,
+        )
 
     @classmethod
     def from_config(cls: type[Self], params: Any, config: Mapping[str, Any]) -> Self:
@@ -473,11 +539,16 @@ class Optimizer:
             self._workspace,
             params=params,
             frozen=self.frozen,
+            constraints={name: as_data(one) for name, one in self._by_name(self._constraints).items()},
         )
 
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
         self._check_idle("load and load_state_dict")
         data = self._adapted(data, source)
+        constraints = self._constraints
+        if hyperparameters:
+            given = constraints_in(data, self._tensors, self._constraint is not None, source)
+            constraints = self._constraints_of(given)
         restoring.restore(
             data,
             self.definition,
@@ -492,6 +563,7 @@ class Optimizer:
         )
         if hyperparameters:
             self._freeze(positions_of(self._positions, data.frozen, f"'frozen' in {source}"))
+            self._constraints = constraints
 
     def _changed(self) -> None:
         self._settings.mark_stale()
@@ -511,6 +583,10 @@ class Optimizer:
     def _read_workspace(self) -> tuple[HostArray, HostArray]:
         return self._existing_workspace().read()
 
+    @cached_property
+    def _line_states(self) -> LineStates:
+        return line_states_of(self.definition, self._tensors)
+
     def _reader(self, state: str) -> Any:
         if state in self.definition.scalar_states:
             column = self.definition.scalar_states.index(state)
@@ -518,9 +594,9 @@ class Optimizer:
         if state in self.definition.device_states:
             column = self.definition.device_states.index(state)
             return lambda i: float(self._read_workspace()[0][i, column])
-        lines = LineStates(self.definition, [tensor.plan.shape for tensor in self._tensors])
-        if state in lines:
-            return lambda i: lines.get(self._existing_workspace().read_lines(), state, i)
+        if state in self._line_states:
+            lines = self._line_states
+            return lambda i: lines.read(self._existing_workspace().read_line_state, state, i)
         column = self.definition.array_states.index(state)
         return lambda i: self._tensors[i].plan.states[column]
 

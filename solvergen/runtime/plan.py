@@ -209,7 +209,7 @@ class Launches:
         ] = {}  # by dtypes, most recently used last
         owned = [
             (array, tensor.plan.name)
-            for tensor in owners or tensors
+            for tensor in (tensors if owners is None else owners)
             for array in (tensor.plan.param, *tensor.plan.states, *tensor.plan.carried)
             if array is not None
         ]

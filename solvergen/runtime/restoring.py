@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ import solvergen
 from solvergen.errors import OptimizerError, SnapshotWarning
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend, Workspace
+from solvergen.runtime.blocks import BLOCKS
 from solvergen.runtime.buffers import ARRAY_TYPES, address_of, type_name, writable
 from solvergen.runtime.cohorts import Cohort, Cohorts
+from solvergen.runtime.constraints import from_data
 from solvergen.runtime.definition import Definition, Rank
 from solvergen.runtime.groups import Group, as_float
 from solvergen.runtime.interrupts import uninterrupted
@@ -25,7 +28,7 @@ from solvergen.runtime.lines import LineStates
 from solvergen.runtime.naming import listed
 from solvergen.runtime.spans import Spans
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
-from solvergen.runtime.tensors import Tensor
+from solvergen.runtime.tensors import Tensor, line_states_of
 
 
 def snapshot(
@@ -38,6 +41,7 @@ def snapshot(
     *,
     params: bool,
     frozen: tuple[str, ...] = (),
+    constraints: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> SnapshotData:
     """Copies of everything; of the parameters too where ``params`` says so."""
     kept = []
@@ -63,6 +67,7 @@ def snapshot(
                 }
                 | {name: lines.get(tables, name, i) for name in lines if name in active},
                 param=backend.to_host(tensor.plan.param) if params else None,
+                blocks=tensor.plan.blocks,
             )
         )
     return SnapshotData(
@@ -79,6 +84,7 @@ def snapshot(
             if any(name in definition.active_state(**group.options) for group in groups)
         },
         frozen=frozen,
+        constraints=constraints,
     )
 
 
@@ -101,7 +107,7 @@ def restore(
     """
     from solvergen.runtime import snapshots
 
-    layouts = [snapshots.TensorLayout(t.plan.name, t.plan.shape, t.dtype) for t in tensors]
+    layouts = [snapshots.TensorLayout(t.plan.name, t.plan.shape, t.dtype, t.plan.blocks) for t in tensors]
     found = snapshots.match(
         data,
         definition,
@@ -173,12 +179,14 @@ def _read_lines(
     definition: Definition, tensors: Sequence[Tensor], workspace: Workspace | None
 ) -> tuple[LineStates, Mapping[Rank, HostArray]]:
     """The states of lines: where each is, and their tables."""
-    lines = LineStates(definition, [tensor.plan.shape for tensor in tensors])
+    lines = line_states_of(definition, tensors)
     return lines, {} if workspace is None or not definition.has_lines else workspace.read_lines()
 
 
 def as_dict(data: SnapshotData) -> dict[str, Any]:
-    """As dicts, lists, strings, numbers and arrays. ``shared`` is there if the rule has such states."""
+    """As dicts, lists, strings, numbers and arrays. ``shared`` is there if the rule has such states, and so
+    are the ``blocks`` of tensors."""
+    has_blocks = any(kind == BLOCKS for _, kind in data.schema)
     return {
         "spec": data.spec,
         "class_name": data.class_name,
@@ -201,23 +209,33 @@ def as_dict(data: SnapshotData) -> dict[str, Any]:
                 "t": tensor.t,
                 "scalars": dict(tensor.scalars),
                 "arrays": dict(tensor.arrays),
+                **({BLOCKS: tensor.blocks} if has_blocks else {}),
             }
             for tensor in data.tensors
         },
         **({"shared": dict(data.shared)} if any(kind == "shared" for _, kind in data.schema) else {}),
         **({"frozen": list(data.frozen)} if data.frozen else {}),
+        **({"constraints": _plain(data.constraints)} if data.constraints else {}),
     }
 
 
 def from_dict(state_dict: Any) -> SnapshotData:
     """What ``as_dict`` made. Raises OptimizerError where the form isn't that."""
     read = _Reader(state_dict, "the state_dict")
-    has_shared = "shared" in read.mapping("schema").values()
+    kinds = read.mapping("schema").values()
+    has_shared, has_blocks = "shared" in kinds, BLOCKS in kinds
     frozen = tuple(map(read.is_text, read.sequence("frozen"))) if "frozen" in state_dict else ()
     if unknown := [name for name in frozen if name not in read.mapping("tensors")]:
         raise OptimizerError(
             f"'frozen' in the state_dict has {listed(unknown)}, which is none of its tensors"
         )
+    constraints = read.mapping("constraints") if "constraints" in state_dict else {}
+    for name, one in constraints.items():
+        if name not in read.mapping("tensors"):
+            raise OptimizerError(
+                f"'constraints' in the state_dict has {name!r:.60}, which is none of its tensors"
+            )
+        from_data(one, f"the constraint of {name!r} in the state_dict")
     return SnapshotData(
         spec=read.text("spec"),
         class_name=read.text("class_name"),
@@ -225,10 +243,17 @@ def from_dict(state_dict: Any) -> SnapshotData:
         version=read.text("version"),
         schema=tuple((name, read.is_text(shape)) for name, shape in read.mapping("schema").items()),
         groups=tuple(_group_from(entry, i) for i, entry in enumerate(read.sequence("groups"))),
-        tensors=tuple(_tensor_from(name, entry) for name, entry in read.mapping("tensors").items()),
+        tensors=tuple(
+            _tensor_from(name, entry, has_blocks) for name, entry in read.mapping("tensors").items()
+        ),
         shared=read.numbers("shared") if has_shared else {},
         frozen=frozen,
+        constraints=constraints,
     )
+
+
+def _plain(constraints: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {name: dict(one) for name, one in constraints.items()}
 
 
 def _meets(written: Spans, array: HostArray) -> bool:
@@ -251,7 +276,7 @@ def _group_from(entry: Any, i: int) -> GroupData:
     )
 
 
-def _tensor_from(name: str, entry: Any) -> TensorData:
+def _tensor_from(name: str, entry: Any, has_blocks: bool) -> TensorData:
     read = _Reader(entry, f"tensor {name!r} of the state_dict")
     arrays = {}
     for state, array in read.mapping("arrays").items():
@@ -269,6 +294,7 @@ def _tensor_from(name: str, entry: Any) -> TensorData:
         t=read.whole(read.entry("t")),
         scalars=read.numbers("scalars"),
         arrays=arrays,
+        blocks=read.whole(read.entry(BLOCKS)) if has_blocks else 1,
     )
 
 

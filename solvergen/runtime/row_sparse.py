@@ -14,9 +14,8 @@ import numpy as np
 from solvergen.errors import ArrayError, OptimizerError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend, TensorPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, gradient_dtypes, type_name, writable
+from solvergen.runtime.buffers import gradient_dtypes
 from solvergen.runtime.definition import Definition
-from solvergen.runtime.dtypes import compute_dtype
 from solvergen.runtime.groups import Group
 from solvergen.runtime.tensors import Tensor
 
@@ -25,8 +24,10 @@ from solvergen.runtime.tensors import Tensor
 class RowSparse:
     """The gradient of a parameter of which only some rows (along the first axis) have one.
 
-    ``indices``: a NumPy array of k whole numbers, the rows; one may occur several times, and what is said of
+    ``indices``: an array of k whole numbers, the rows; one may occur several times, and what is said of
     it is summed, in the order in which it comes. ``rows``: of the shape (k, ...), what the gradient is there.
+    Both are NumPy's. Of a parameter on a GPU ``rows`` lies there, too, and ``indices`` there or in a NumPy
+    array.
     """
 
     indices: Any
@@ -42,7 +43,7 @@ class Gathered:
     """A tensor's rows, as a tensor; the sums of its gradients; and what takes the result back."""
 
     tensor: Tensor
-    gradient: HostArray
+    gradient: Array
     scatter: Callable[[], None]
 
 
@@ -69,43 +70,34 @@ def gathered(
     backend: Backend, group: Group, definition: Definition, tensor: Tensor, given: RowSparse
 ) -> Gathered:
     """The rows that ``given`` speaks of, taken out of ``tensor``. Raises ArrayError, OptimizerError."""
-    if backend.name == "cuda":
-        raise OptimizerError("gradients by rows are there on the host's backends, numpy and cpu, only")
     check_rule(definition.class_name, definition, dict(group.options))
     plan = tensor.plan
-    param = writable(plan.param, f"parameter {plan.name!r}")
-    indices, rows = _checked(given, plan, tensor.dtype)
+    indices, rows = _checked(backend, given, plan, tensor.dtype)
     places, which = np.unique(indices, return_inverse=True)
-    compute = compute_dtype(tensor.dtype)
-    total = np.zeros((len(places), *plan.shape[1:]), compute)
-    with np.errstate(all="ignore"):
-        np.add.at(total, which.reshape(-1), rows.astype(compute))
-    own = np.ascontiguousarray(param[places])
+    work = backend.rows(plan.param)
+    total = work.summed(rows, which.reshape(-1), len(places))
+    own = work.taken(plan.param, places)
     states: list[Array | None] = []
-    back: list[tuple[Array, Array]] = [(param, own)]
+    back: list[tuple[Array, Array]] = [(plan.param, own)]
     for state in plan.states:
         if state is None:
             states.append(None)
             continue
-        part = backend.allocate(own, 0.0)
-        part[...] = state[places]
+        part = work.taken(state, places, backend.allocate(own, 0.0))
         states.append(part)
         back.append((state, part))
 
     def scatter() -> None:
         for whole, part in back:
-            whole[places] = part
+            work.put(whole, places, part)
 
     taken = TensorPlan(plan.name, own, tuple(own.shape), tuple(states))
     return Gathered(Tensor(taken, tensor.dtype, tensor.group), total, scatter)
 
 
-def _checked(given: RowSparse, plan: TensorPlan, dtype: str) -> tuple[HostArray, HostArray]:
+def _checked(backend: Backend, given: RowSparse, plan: TensorPlan, dtype: str) -> tuple[HostArray, Array]:
     what = f"the gradient of {plan.name!r}"
-    indices, rows = given.indices, given.rows
-    for name, array in (("indices", indices), ("rows", rows)):
-        if type(array) not in ARRAY_TYPES:
-            raise ArrayError(f"{what} has {name} that are a {type_name(array)}, not a numpy.ndarray")
+    indices, rows = backend.read_rows(what, plan.param, given.indices, given.rows)
     if not plan.shape:
         raise ArrayError(f"{what} is given by rows, but the parameter is a single number")
     if indices.ndim != 1 or indices.dtype.kind not in "iu":

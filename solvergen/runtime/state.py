@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from solvergen.runtime.arrays import HostArray
 
@@ -18,7 +19,8 @@ class TensorData:
 
     ``scalars`` holds its active scalar states, ``arrays`` its active array states: C-contiguous, of
     the parameter's shape and compute type, or (states of lines) of float64 and the shape that
-    ``lines.state_shape`` says. ``param`` is the parameter itself where it was kept too.
+    ``lines.state_shape`` says, for a parameter of so many ``blocks``. ``param`` is the parameter itself where
+    it was kept too.
     """
 
     name: str
@@ -28,6 +30,7 @@ class TensorData:
     scalars: Mapping[str, float] = field(default_factory=dict)
     arrays: Mapping[str, HostArray] = field(default_factory=dict)
     param: HostArray | None = None
+    blocks: int = 1
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class SnapshotData:
 
     ``version`` is solvergen's; ``schema`` lists (name, shape as in ``State``) of all states of the definition
     in order, whether active or not. ``shared`` holds those that are one number for the whole optimizer, as
-    far as they exist. ``frozen`` are names of tensors.
+    far as they exist. ``frozen`` are names of tensors; ``constraints`` has, by their names, what
+    ``constraints.as_data`` says of those of some.
     """
 
     spec: str
@@ -59,3 +63,4 @@ class SnapshotData:
     tensors: tuple[TensorData, ...]
     shared: Mapping[str, float] = field(default_factory=dict)
     frozen: tuple[str, ...] = ()
+    constraints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -49,8 +49,10 @@ def make_tensors(
     names: Sequence[str],
     arrays: Sequence[Array],
     groups: Sequence[Group],
+    blocks: Sequence[int],
 ) -> tuple[Tensor, ...]:
-    """Allocate the states of parameters that were checked, and what kernels carry from pass to pass."""
+    """Allocate the states of parameters that were checked, and what kernels carry from pass to pass.
+    ``blocks`` says into how many each falls."""
     kernels = backend.table == "kernel"
     position = {name: i for i, name in enumerate(names)}
     tensors: list[Tensor | None] = [None] * len(names)
@@ -64,9 +66,16 @@ def make_tensors(
                 for state in definition.array_states
             )
             carried = tuple(backend.allocate(param, 0.0) for _ in definition.carried) if kernels else ()
-            plan = TensorPlan(name, param, tuple(param.shape), states, carried)
-            tensors[position[name]] = Tensor(plan, backend.dtype_of(param), g)
+            place = position[name]
+            plan = TensorPlan(name, param, tuple(param.shape), states, carried, blocks[place])
+            tensors[place] = Tensor(plan, backend.dtype_of(param), g)
     return tuple(tensor for tensor in tensors if tensor is not None)
+
+
+def line_states_of(definition: Definition, tensors: Sequence[Tensor]) -> LineStates:
+    """Where the states of lines lie in the tables of these tensors."""
+    plans = [tensor.plan for tensor in tensors]
+    return LineStates(definition, [plan.shape for plan in plans], [plan.blocks for plan in plans])
 
 
 def make_workspace(
@@ -79,7 +88,9 @@ def make_workspace(
     """
     if not definition.is_staged:
         return None
-    workspace = backend.workspace(definition, [tensor.plan.param for tensor in tensors])
+    workspace = backend.workspace(
+        definition, [tensor.plan.param for tensor in tensors], [tensor.plan.blocks for tensor in tensors]
+    )
     states = np.zeros((len(tensors), len(definition.device_states)))
     shared = np.zeros(len(definition.shared_states))
     initial = [definition.initial_state(**group.effective(), **group.options) for group in groups]
@@ -93,7 +104,7 @@ def make_workspace(
                 break
     workspace.write(states, shared)
     if definition.has_lines:
-        lines = LineStates(definition, [tensor.plan.shape for tensor in tensors])
+        lines = line_states_of(definition, tensors)
         tables = lines.empty()
         for name in lines:
             for i, tensor in enumerate(tensors):

@@ -52,6 +52,10 @@ class KernelWorkspace(ABC):
         """See ``Workspace``. Of rules without lines there are none."""
         return {}
 
+    def read_line_state(self, rank: Rank, lines: slice, column: int) -> HostArray:
+        """See ``Workspace``."""
+        raise CompilerBug(f"{self._definition.name} has no states of lines here")
+
     def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
         """See ``Workspace``."""
         if states:
@@ -126,12 +130,16 @@ class HostWorkspace(KernelWorkspace):
         definition: Definition,
         sizes: Sequence[int],
         shapes: Sequence[tuple[int, ...]] | None = None,
+        blocks: Sequence[int] | None = None,
     ) -> None:
-        """``sizes``: elements of each tensor, by position; ``shapes`` are wanted for rules with lines."""
+        """``sizes``: elements of each tensor, by position; ``shapes`` are wanted for rules with lines, and
+        ``blocks`` tell into how many each falls, if not into one."""
         super().__init__(definition)
         if definition.has_lines and shapes is None:
             raise CompilerBug(f"{definition.name} has lines, but its tensors no shapes")
-        self.lines = LineTables(definition, shapes) if definition.has_lines and shapes is not None else None
+        self.lines: LineTables | None = None
+        if definition.has_lines and shapes is not None:
+            self.lines = LineTables(definition, shapes, blocks)
         count, reductions = len(sizes), max(1, definition.n_reductions)
         self.totals = np.zeros((count, reductions))
         self.over_all = np.zeros(reductions)
@@ -177,6 +185,12 @@ class HostWorkspace(KernelWorkspace):
     def read_lines(self) -> Mapping[Rank, HostArray]:
         """See ``Workspace``."""
         return {} if self.lines is None else self.lines.read()
+
+    def read_line_state(self, rank: Rank, lines: slice, column: int) -> HostArray:
+        """See ``Workspace``."""
+        if self.lines is None:
+            return super().read_line_state(rank, lines, column)
+        return self.lines.read_column(rank, lines, column)
 
     def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
         """See ``Workspace``."""

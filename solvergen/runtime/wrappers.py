@@ -29,9 +29,11 @@ class Wrappers:
     by each tensor's norm, and by the norm of all; then ``l2`` and ``l1`` are added. ``weight_decay`` shrinks
     the parameter by ``lr`` times it, the rule runs, its result is kept within bounds, and the average of the
     parameters follows it. With ``order="caffe"`` clipping comes before the division by the number of calls.
+    A rule that evaluates the gradient again has all this done to each gradient but for the sum, which there
+    is none of; what is done to the parameter is done once.
 
     Args:
-        accumulate: calls of ``step`` for each update.
+        accumulate: calls of ``step`` for each update; 1 for rules that evaluate the gradient again.
         accumulation: what becomes of the calls' gradients: their ``"mean"`` or their ``"sum"``.
         unscale: what gradients are divided by: the factor that the loss was multiplied with.
         clip_value: largest magnitude of a gradient's element; None: any.

@@ -71,9 +71,9 @@ class WrappedOptimizer(Optimizer):
     @wrappers.setter
     def wrappers(self, wrappers: Wrappers) -> None:
         checked = _checked(wrappers, "wrappers")
-        wanted = wrapper_options(checked)
-        # A sum that is there may be left unused.
-        wanted["wrap_accumulate"] |= checked.accumulate == 1 and self._sums is not None
+        wanted = _options(checked, self.definition)
+        if checked.accumulate == 1 and self._sums is not None:
+            wanted["wrap_accumulate"] = True  # a sum that is there may be left unused
         for group in self._groups:
             for name, value in wanted.items():
                 if group.options[name] != value:
@@ -190,7 +190,7 @@ class WrappedOptimizer(Optimizer):
                 own = _checked(settings.pop("wrappers"), f"'wrappers' in params[{i}]")
                 settings = {
                     **wrapper_hyperparameters(own, definition),
-                    **wrapper_options(own),
+                    **_options(own, definition),
                     **settings,
                 }
             if own.maximize and settings.get("maximize", options.get("maximize")):
@@ -202,7 +202,7 @@ class WrappedOptimizer(Optimizer):
         return (
             Parameters(read.names, read.arrays, tuple(groups), read.layout),
             {**hyperparameters, **wrapper_hyperparameters(base, definition)},
-            {**options, **wrapper_options(base)},
+            {**options, **_options(base, definition)},
         )
 
     def _check_groups(self) -> None:
@@ -210,7 +210,7 @@ class WrappedOptimizer(Optimizer):
         for i, group in enumerate(self._groups):
             own = {**group.hyperparameters, **group.options}
             for what, name in _AGREE:
-                if own[name] != first[name]:
+                if own.get(name) != first.get(name):
                     raise OptimizerError(
                         f"params[0] and params[{i}] differ in their wrappers' {what}, which is one for all "
                         "groups: begin a group's wrappers with those of the optimizer, "
@@ -220,7 +220,7 @@ class WrappedOptimizer(Optimizer):
     def _prepare(self) -> None:
         self._writes = self._groups[0].options["wrap_write_update"]
         self._sums: Sums | None = None
-        if not self._groups[0].options["wrap_accumulate"]:
+        if not self._groups[0].options.get("wrap_accumulate"):
             return
         definition = self.definition
         self._column = definition.scalar_states.index("wrap_calls")
@@ -244,7 +244,8 @@ class WrappedOptimizer(Optimizer):
         if (self._writes or self._sums is not None) and has_rows(flat):
             check_rule(self.definition.class_name, self.definition, dict(self._groups[0].options))
         if self._writes:
-            self._check_written(flat)
+            self._launches.bind(flat).release()
+            self._check_bound(flat)
         if self._sums is None:
             return super()._step(flat, closure)
         if all(gradient is None for gradient in flat):
@@ -252,9 +253,10 @@ class WrappedOptimizer(Optimizer):
         calls = self.pending + 1
         return self._update(flat, calls) if calls >= self.wrap_every else self._add(flat, calls)
 
-    def _check_written(self, flat: Sequence[object]) -> None:
+    def _check_bound(self, flat: Sequence[object]) -> None:
         """Raises ArrayError for gradients that no update can be written to."""
-        self._launches.bind(flat).release()
+        if not self._writes:
+            return
         present = [(name, g) for name, g in zip(self._names, flat, strict=True) if g is not None]
         for name, gradient in present:
             writable(gradient, f"the gradient of {name!r}, which the update is to be written to,")
@@ -348,11 +350,6 @@ def wrapped_class(cls: type[Optimizer]) -> type[Optimizer]:
     except ModuleNotFoundError as missing:
         if missing.name != name:
             raise
-        if definition.evaluations:
-            raise OptimizerError(
-                f"{definition.class_name} evaluates the gradient several times in a step, and what wraps one "
-                "gradient isn't there for several: it takes no wrappers"
-            ) from None
         raise OptimizerError(
             f"{definition.class_name} was built without wrappers: run solvergen build again"
         ) from None
@@ -365,6 +362,18 @@ def _accumulation(cls: type[Optimizer]) -> Definition:
     package = unwrapped(cls).__module__.rpartition(".")[0]
     found: Definition = import_module(f"{package}._accumulate.schema").DEFINITION
     return found
+
+
+def _options(wrappers: Wrappers, definition: Definition) -> dict[str, bool]:
+    """The options that say what costs memory or a pass. Raises OptimizerError if the rule can't have it."""
+    options = wrapper_options(wrappers)
+    if definition.evaluations and options.pop("wrap_accumulate"):
+        raise OptimizerError(
+            f"{definition.class_name.removeprefix('Wrapped')} evaluates the gradient several times in a "
+            f"step, so accumulate={wrappers.accumulate} has no gradients to sum up; have the function that "
+            f"it calls evaluate {wrappers.accumulate} batches and return the mean of their gradients"
+        )
+    return options
 
 
 def _checked(wrappers: Any, what: str) -> Wrappers:

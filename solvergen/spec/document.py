@@ -107,11 +107,13 @@ class StateDocument(_Document):
         description="Its first value: a number, an expression in hyperparameters and options, "
         "or param (a copy of the parameter).",
     )
-    shape: Literal["param", "scalar", "shared", "rows", "columns", "matrices", "leading", "trailing"] = Field(
+    shape: Literal[
+        "param", "scalar", "shared", "rows", "columns", "matrices", "leading", "trailing", "blocks"
+    ] = Field(
         default="param",
         description="param: one number an element. scalar: one number a parameter. "
-        "shared: one number for the whole optimizer. rows, columns, matrices, leading, trailing: one number "
-        "for each of these lines of the parameter.",
+        "shared: one number for the whole optimizer. rows, columns, matrices, leading, trailing, blocks: one "
+        "number for each of these lines of the parameter.",
     )
     when: Line | None = Field(default=None, description="Exists only if this condition on options holds.")
     output: bool = Field(

@@ -95,10 +95,10 @@ class State:
     """What a rule remembers of each parameter from step to step.
 
     ``shape`` is ``"param"`` (one number an element), ``"scalar"`` (one a parameter), ``"shared"`` (one
-    for the whole optimizer), or one of ``rows``, ``columns``, ``matrices``, ``leading`` and ``trailing`` (one
-    for each of these lines of the parameter). ``init`` is a number, an expression in hyperparameters and
-    options, or exactly ``param``: a copy of the parameter. ``when``: the condition on options under which it
-    exists.
+    for the whole optimizer), or one of ``rows``, ``columns``, ``matrices``, ``leading``, ``trailing`` and
+    ``blocks`` (one for each of these lines of the parameter). ``init`` is a number, an expression in
+    hyperparameters and options, or exactly ``param``: a copy of the parameter. ``when``: the condition on
+    options under which it exists.
     ``output``: it is there for the caller to read, and needs no effect on the parameter.
     """
 

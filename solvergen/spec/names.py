@@ -29,7 +29,7 @@ FUNCTIONS = ("sqrt", "abs", "sign", "min", "max", "exp", "log", "tanh", "cbrt", 
 REDUCTIONS = ("sum", "mean", "dot", "norm2", "norm1", "max_abs", "count_nonzero", "all")
 """The reductions and what they range over; a test holds this to ``solvergen.ir.reductions``."""
 
-LINES = ("rows", "columns", "matrices", "leading", "trailing")
+LINES = ("rows", "columns", "matrices", "leading", "trailing", "blocks")
 """What values can be for, between tensors and elements."""
 
 EXTENTS = ("ndim",)
@@ -46,15 +46,16 @@ PYTHON_KEYWORDS = (
 
 YAML_WORDS = ("true", "false", "null")
 
-CONSTRUCTOR_NAMES = ("self", "super", "params", "backend", "nonfinite", "wrappers")
+CONSTRUCTOR_NAMES = ("self", "super", "params", "blocks", "backend", "nonfinite", "wrappers")
 """Taken in ``__init__`` of the generated class."""
 
 OPTIMIZER_ATTRIBUTES = (
-    "averaged", "averages", "backend", "check", "clip_norm", "constraint", "constraints", "decay_mult",
-    "definition", "effective", "flush", "freeze", "from_config", "frozen", "get_config", "given_options",
-    "group", "groups", "hyperparameters", "load", "load_state_dict", "lr_mult", "multipliers", "name",
-    "names", "nonfinite", "options", "param", "params", "pending", "restore", "save", "set", "shadows",
-    "shared", "state", "state_dict", "step", "steps", "t", "unfreeze", "wrappers", "zero_grad",
+    "averaged", "averages", "backend", "blocks", "check", "clip_norm", "constraint", "constraints",
+    "decay_mult", "definition", "effective", "flush", "freeze", "from_config", "frozen", "get_config",
+    "given_options", "group", "groups", "hyperparameters", "load", "load_state_dict", "lr_mult",
+    "multipliers", "name", "names", "nonfinite", "options", "param", "params", "pending", "restore",
+    "save", "set", "shadows", "shared", "state", "state_dict", "step", "steps", "t", "unfreeze",
+    "wrappers", "zero_grad",
 )  # fmt: skip
 """Attributes of an optimizer and keys of its groups, beside which hyperparameters and options live."""
 

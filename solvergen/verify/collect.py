@@ -59,11 +59,11 @@ def select(optimizers: Optimizers, names: Sequence[str]) -> Optimizers:
 
 
 def wrapped_of(optimizers: Optimizers) -> Optimizers:
-    """The wrapped ones beside these, by the names of their definitions; of some rules there is none.
+    """The wrapped ones beside these, by the names of their definitions.
 
     Raises OptimizerError for a package that was built without them.
     """
-    found = [wrapped_class(cls) for cls in optimizers.values() if not cls.definition.evaluations]
+    found = [wrapped_class(cls) for cls in optimizers.values()]
     return {cls.definition.name: cls for cls in found}
 
 

@@ -51,6 +51,7 @@ class Followed:
         active = definition.active_state(**options)
         initial = definition.initial_state(**hyperparameters, **options)
         self.view = definition.view
+        self.blocks = drawn.blocks
         self.arrays: dict[str, HostArray | None] = dict.fromkeys(s.name for s in definition.reference_arrays)
         self.lines = {s.name: s.rank for s in definition.reference_arrays if s.rank is not None}
         self.scalars: dict[str, float | None] = dict.fromkeys(definition.all_scalar_states)
@@ -64,7 +65,7 @@ class Followed:
             elif state.name in drawn.arrays:
                 self.arrays[state.name] = drawn.arrays[state.name]
             elif state.name in self.lines:
-                shape = state_shape(self.view, self.lines[state.name], param.shape)
+                shape = state_shape(self.view, self.lines[state.name], param.shape, drawn.blocks)
                 self.arrays[state.name] = np.full(shape, value, np.float64)
             elif value == "param":
                 self.arrays[state.name] = param.astype(self.real)
@@ -78,14 +79,14 @@ class Followed:
         all tensors and for gradients on the way to them. ``shared``: the states of the whole optimizer, as
         they are."""
         self.grad_dtype = gradient.dtype
-        elements = matrices_of(self.view, self.param.shape) if self.view else self.param.shape
+        elements = self.elements
         arrays = (
             array if array is None else array.reshape(self._seen(name, elements))
             for name, array in self.arrays.items()
         )
         return self.definition.update(
-            self.param.astype(self.real).reshape(elements),
-            gradient.astype(self.real).reshape(elements),
+            self.as_seen(self.param),
+            self.as_seen(gradient),
             *arrays,
             *self.scalars.values(),
             *(shared[name] if name in self.shared else None for name in self.definition.shared_states),
@@ -97,6 +98,15 @@ class Followed:
             *((float(self.param.ndim),) if self.view else ()),
         )
 
+    @property
+    def elements(self) -> tuple[int, ...]:
+        """The shape in which the rule sees elements."""
+        return matrices_of(self.view, self.param.shape, self.blocks) if self.view else self.param.shape
+
+    def as_seen(self, array: HostArray) -> HostArray:
+        """A parameter or a gradient as the rule sees it."""
+        return array.astype(self.real).reshape(self.elements)
+
     def _seen(self, name: str, elements: tuple[int, ...]) -> tuple[int, ...]:
         """The shape in which the rule sees a state."""
         return lines_of(self.lines[name], elements) if name in self.lines else elements
@@ -104,7 +114,7 @@ class Followed:
     def finish(self, results: tuple[Any, ...]) -> dict[str, float]:
         """Keep what the update returned. Returns the shared states as this tensor has them."""
         storage, shape, real = self.param.dtype, self.param.shape, self.real
-        seen = matrices_of(self.view, shape) if self.view else shape
+        seen = self.elements
 
         def stored(elements: Any) -> HostArray:
             # A scalar stands for one value of every element, a line's for one of each of its own.
@@ -114,7 +124,7 @@ class Followed:
 
         def kept(name: str, lines: Any) -> HostArray:
             array: HostArray = np.broadcast_to(np.asarray(lines, np.float64), self._seen(name, seen))
-            lying: HostArray = array.reshape(state_shape(self.view, self.lines[name], shape))
+            lying: HostArray = array.reshape(state_shape(self.view, self.lines[name], shape, self.blocks))
             return lying
 
         self.t += 1
@@ -177,7 +187,7 @@ class Whole:
             if not is_applied(nonfinite, anew.values()):
                 raise _Refused
             return {
-                place: gradient.astype(self.tensors[self.positions[place]].real)
+                place: self.tensors[self.positions[place]].as_seen(gradient)
                 for place, gradient in anew.items()
             }
 
@@ -196,8 +206,8 @@ class Whole:
         drawn, tensor = gradients[index], self.tensors[index]
         if drawn is None:
             raise CompilerBug(f"a tensor without a gradient asks for one: {ask!r:.80}")
-        there = np.asarray(ask.param, tensor.real).astype(tensor.param.dtype)
-        return gradient_at(number, drawn, there.reshape(drawn.shape))
+        there = np.broadcast_to(np.asarray(ask.param, tensor.real), tensor.elements)
+        return gradient_at(number, drawn, there.astype(tensor.param.dtype).reshape(drawn.shape))
 
 
 class _Refused(Exception):

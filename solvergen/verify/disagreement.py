@@ -117,6 +117,7 @@ class Disagreement:
         for index, tensor in enumerate(self.example.tensors):
             types = {g.dtype.name for g in self._gradients(index) if g is not None} or {"none"}
             text = f"tensor {tensor.name}: {tensor.param.dtype.name} {tensor.shape}"
+            text += f" in {tensor.blocks} blocks" if tensor.blocks != 1 else ""
             text += f", gradient {'/'.join(sorted(types))}"
             if len(self.example.groups) > 1:
                 text += f", group {tensor.group}"

@@ -14,7 +14,8 @@ class Tensor:
 
     ``offset``: elements that lie before it in its memory, so that its address need not be aligned for
     vectors. ``group``: index of the parameter group that it belongs to. ``arrays`` and ``scalars``: states
-    that are loaded before the first step, by name; those left out begin as the rule says.
+    that are loaded before the first step, by name; those left out begin as the rule says. ``blocks``: how
+    many it falls into, for rules that know some; 0 of a tensor whose first axis is empty, by that axis.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Tensor:
     group: int
     arrays: Mapping[str, HostArray] = field(default_factory=dict)
     scalars: Mapping[str, float] = field(default_factory=dict)
+    blocks: int = 1
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -16,8 +16,24 @@ _ALONG: dict[Rank, tuple[bool, bool]] = {
 }
 
 
-def matrices_of(view: View, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def counts_of_blocks(shape: tuple[int, ...], most: int = 64) -> tuple[int, ...]:
+    """Into how many blocks a tensor may fall: its leading axes, and of the next one what divides it, ``most``
+    at most. One is always among them, and the first axis."""
+    counts, before = {1: None}, 1
+    for length in shape:
+        counts |= {
+            before * n: None for n in (*range(1, min(length, most) + 1), length) if n and length % n == 0
+        }
+        before *= length
+        if not before:
+            break
+    return (*counts, *((0,) if shape and shape[0] == 0 else ()))
+
+
+def matrices_of(view: View, shape: tuple[int, ...], blocks: int = 1) -> tuple[int, int, int]:
     """Matrices, their rows, their columns."""
+    if view == "blocks":
+        return 1, blocks, math.prod(shape) // blocks if blocks else 0
     if not shape:
         return 1, 1, 1
     if view == "leading":
@@ -36,7 +52,9 @@ def lines_of(rank: Rank, elements: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def axes_of(view: View, rank: Rank, ndim: int) -> tuple[int, ...]:
-    """The axes of a tensor that a state of its lines has, of tensors of two axes or more."""
+    """The axes of a tensor that a state of its lines has, of tensors of two axes or more; of blocks, none."""
+    if view == "blocks":
+        return ()
     axes = tuple(range(ndim))
     rows, columns = {
         "matrices": (axes[-2:-1], axes[-1:]),
@@ -48,8 +66,10 @@ def axes_of(view: View, rank: Rank, ndim: int) -> tuple[int, ...]:
     return (*batch, *(rows if has_rows else ()), *(columns if has_columns else ()))
 
 
-def state_shape(view: View, rank: Rank, shape: tuple[int, ...]) -> tuple[int, ...]:
+def state_shape(view: View, rank: Rank, shape: tuple[int, ...], blocks: int = 1) -> tuple[int, ...]:
     """The shape that users see of a state of lines."""
+    if view == "blocks":
+        return (blocks,)
     if len(shape) > 1:
         return tuple(shape[axis] for axis in axes_of(view, rank, len(shape)))
     if rank == "matrices":

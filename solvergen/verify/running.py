@@ -109,11 +109,15 @@ def _make(optimizer: type[Optimizer], backend: Backend, example: Example, params
             for tensor, placed in zip(example.tensors, params, strict=True)
             if tensor.group == index
         }
-        settings: Mapping[str, Any] = {
+        settings: dict[str, Any] = {
             **example.steps[0].hyperparameters[index],
             **group.options,
             **group.multipliers,
         }
+        if optimizer.definition.view == "blocks":
+            settings["blocks"] = {
+                tensor.name: tensor.blocks or "rows" for tensor in example.tensors if tensor.group == index
+            }
         groups.append({"params": members, **settings})
     arguments: dict[str, Any] = {"backend": backend, "nonfinite": example.nonfinite}
     if issubclass(optimizer, WrappedOptimizer):

@@ -18,8 +18,8 @@ import numpy as np
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition
 from solvergen.verify.disagreement import Disagreement, has_element
-from solvergen.verify.example import Example, Step
-from solvergen.verify.lines import axes_of
+from solvergen.verify.example import Example, Step, Tensor
+from solvergen.verify.lines import axes_of, counts_of_blocks
 from solvergen.verify.settings import Space
 
 Examine = Callable[[Example], Disagreement | None]
@@ -144,6 +144,9 @@ def _settings(found: Disagreement, space: Space) -> Iterator[Example]:
             yield replace(example, tensors=_with(example.tensors, i, replace(tensor, arrays=others)))
         if tensor.offset:
             yield replace(example, tensors=_with(example.tensors, i, replace(tensor, offset=0)))
+        lines = _lines(space.definition)
+        for count in sorted(n for n in counts_of_blocks(tensor.shape) if 0 < n < tensor.blocks):
+            yield replace(example, tensors=_with(example.tensors, i, _divided(tensor, count, lines)))
     for i, step in enumerate(example.steps):
         if step.offset:
             yield replace(example, steps=_with(example.steps, i, replace(step, offset=0)))
@@ -165,7 +168,7 @@ def _elements(found: Disagreement, space: Space) -> Iterator[Example]:
         size = tensor.param.size
         if size < 2:
             continue
-        lines = [name for names in space.definition.line_states.values() for name in names]
+        lines = _lines(space.definition)
         if len(tensor.shape) > 1 and space.definition.has_lines:
             yield from _parts(example, i, space.definition)
         if d is not None and d.tensor == tensor.name and d.index is not None and d.buffer not in lines:
@@ -182,8 +185,21 @@ def _elements(found: Disagreement, space: Space) -> Iterator[Example]:
             yield _cut(example, i, slice(0, size), lines)
 
 
+def _lines(definition: Definition) -> list[str]:
+    """The names of the states of lines."""
+    return [name for names in definition.line_states.values() for name in names]
+
+
+def _divided(tensor: Tensor, blocks: int, lines: Collection[str]) -> Tensor:
+    """``tensor`` in other blocks, whose states begin as the rule says."""
+    if tensor.blocks == blocks:
+        return tensor
+    arrays = {name: array for name, array in tensor.arrays.items() if name not in lines}
+    return replace(tensor, blocks=blocks, arrays=arrays)
+
+
 def _parts(example: Example, index: int, definition: Definition) -> Iterator[Example]:
-    """With a part of an axis of a tensor, its lines staying lines."""
+    """With a part of an axis of a tensor, its lines staying lines; blocks stay as many, or become one."""
     tensor = example.tensors[index]
     ranks = {state.name: state.rank for state in definition.reference_arrays}
     for axis, length in enumerate(tensor.shape):
@@ -216,13 +232,16 @@ def _parts(example: Example, index: int, definition: Definition) -> Iterator[Exa
                     else replace(step, gradients=_with(step.gradients, index, cut(gradient, whole)))
                     for step in example.steps
                 ]
-                fewer = replace(tensor, param=cut(tensor.param, whole), arrays=arrays)
+                few = cut(tensor.param, whole)
+                fewer = replace(tensor, param=few, arrays=arrays)
+                if tensor.blocks not in counts_of_blocks(few.shape, few.size):
+                    fewer = _divided(fewer, 1, _lines(definition))
                 yield replace(example, tensors=_with(example.tensors, index, fewer), steps=tuple(steps))
 
 
 def _cut(example: Example, index: int, part: slice, lines: Collection[str]) -> Example:
     """``example`` with one tensor cut down to some of its elements, in one dimension. States of ``lines``,
-    which are others then, begin as the rule says."""
+    which are others then, begin as the rule says; blocks that don't divide what is left become one."""
 
     def cut(array: HostArray) -> HostArray:
         few: HostArray = array.reshape(-1)[part].copy()
@@ -235,10 +254,12 @@ def _cut(example: Example, index: int, part: slice, lines: Collection[str]) -> E
         else replace(step, gradients=_with(step.gradients, index, cut(gradient)))
         for step in example.steps
     ]
+    few = cut(tensor.param)
     fewer = replace(
         tensor,
-        param=cut(tensor.param),
+        param=few,
         arrays={name: cut(array) for name, array in tensor.arrays.items() if name not in lines},
+        blocks=tensor.blocks if tensor.blocks in counts_of_blocks(few.shape, few.size) else 1,
     )
     tensors = _with(example.tensors, index, fewer)
     return replace(example, tensors=tensors, steps=tuple(steps))

@@ -21,9 +21,9 @@ from solvergen.verify.direct import Followed, hyperparameters_of, whole_of
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
-from solvergen.verify.lines import state_shape
+from solvergen.verify.lines import counts_of_blocks, state_shape
 from solvergen.verify.settings import Space, hyperparameters_near
-from solvergen.verify.values import CALM, KINDS, SEEDS, arrays
+from solvergen.verify.values import CALM, KINDS, SEEDS, SMALL, arrays
 
 VECTOR_WIDTHS = (4, 8, 16, 32, 64)
 """Elements that processors and GPUs handle at once, in one type or another."""
@@ -74,11 +74,15 @@ _STARTS = st.sampled_from((0, 0, 0, *STARTS[1:]))
 _POLICIES = st.sampled_from(("propagate",) * 6 + ("skip", "raise"))
 _EMPTY = st.sampled_from(((0,), (0, 3), (2, 0, 2)))
 _SCALAR_STATES = st.floats(0.0, 2.0)
+_STAGED_KINDS = st.sampled_from((*[CALM] * 9, KINDS, KINDS, *SMALL))
+"""What the arrays of one run hold, where reductions let their elements meet."""
 _DICE = {n: st.integers(0, n - 1) for n in (2, 3, 4, 5, 6, 20)}
 
 
 ROWS, COLUMNS = (1, 2, 3, 5, 8, 9, 63, 64, 65, 129), (1, 2, 3, 4, 7, 17, 31, 255, 256, 257, 513)
 """Rows and columns of matrices: few, and about the edges of the tiles that lines are reduced in."""
+BLOCKS = 520
+"""Blocks that a tensor falls into at most: more would take long and show nothing new."""
 _MATRICES = st.sampled_from((1, 1, 1, 2, 3))
 _ROWS, _COLUMNS = st.sampled_from((*ROWS, 0)), st.sampled_from((*COLUMNS, 0))
 
@@ -189,6 +193,8 @@ def _tensors(
         offset = draw(_OFFSETS)
         contents = draw(arrays(param, shape, manner.kinds))
         held, floats = states[group] if loaded else ((), ())
+        counts = [n for n in counts_of_blocks(shape) if n <= BLOCKS] if view == "blocks" else [1]
+        blocks = draw(st.sampled_from(counts))
         compute = compute_dtype(param).name
         tensors.append(
             Tensor(
@@ -199,10 +205,11 @@ def _tensors(
                 {
                     state.name: draw(arrays(compute, shape, manner.kinds))
                     if state.rank is None
-                    else draw(arrays("float64", state_shape(view, state.rank, shape), manner.kinds))
+                    else draw(arrays("float64", state_shape(view, state.rank, shape, blocks), manner.kinds))
                     for state in held
                 },
                 {name: draw(_SCALAR_STATES) for name in floats},
+                blocks,
             )
         )
         types.append(grad)
@@ -301,8 +308,8 @@ def examples(
     ]
     definition = space.definition
     manner = LINES if definition.has_lines else STAGED if definition.is_staged else ELEMENTWISE
-    if definition.is_staged and not _one_in(draw, 4):
-        manner = replace(manner, kinds=CALM)
+    if definition.is_staged:
+        manner = replace(manner, kinds=draw(_STAGED_KINDS))
     states = [_states(definition, chosen) for chosen in options]
     tensors, types = draw(_tensors(limits, states, definition.view, pairs, manner))
     example = Example(groups, tensors, (Step((), 0, tuple(current)),), start=start)

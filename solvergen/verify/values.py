@@ -22,6 +22,7 @@ CATEGORIES = (
     "tie",
     "subnormal",
     "tiny",
+    "root",
     "huge",
     "infinite",
     "nan",
@@ -29,7 +30,7 @@ CATEGORIES = (
 )
 """Kinds of numbers. ``exact``: few significant bits, so that sums are exact, equal, or ties in rounding.
 ``special``: ``special_values``. ``tie``: halfway between two numbers of a narrower type, or next to that.
-``any``: every bit pattern with equal chance. Signs are random in all."""
+``root``: their squares are subnormal. ``any``: every bit pattern with equal chance. Signs are random."""
 
 FILLS: dict[str, tuple[str, ...]] = {
     "zeros": ("zero",),
@@ -38,7 +39,9 @@ FILLS: dict[str, tuple[str, ...]] = {
     "finite": ("ordinary", "ordinary", "exact", "subnormal", "tiny", "huge", "zero"),
     "special": ("special", "special", "ordinary"),
     "ties": ("tie", "tie", "ordinary"),
-    "everything": ("ordinary", "ordinary", *CATEGORIES),
+    "everything": ("ordinary", "ordinary", *(c for c in CATEGORIES if c != "root")),
+    "roots": ("root", "root", "root", "zero"),
+    "small": ("tiny", "subnormal"),
 }
 """Fills by name, simplest first: the categories that they mix, one chosen at each element."""
 
@@ -50,6 +53,9 @@ KINDS = st.sampled_from(
 CALM = st.sampled_from(("zeros", "exact", "exact", "ordinary", "ordinary", "ordinary", "ties"))
 """Kinds of arrays that leave the sum of all their squares finite. One element that doesn't leaves nothing to
 compare but infinities and NaNs, in all tensors."""
+SMALL = (st.just("small"), st.just("small"), st.just("roots"))
+"""Kinds of arrays all of whose elements are small, or have small squares: their sums are no larger, so that
+subnormal ones show in them."""
 SEEDS = st.integers(0, 2**32 - 1)
 """Seeds of arrays."""
 
@@ -132,6 +138,7 @@ def _exponents(category: str, layout: Layout) -> tuple[int, int]:
         "zero": (0, 0),
         "subnormal": (0, 0),
         "tiny": (1, 1 + near_end),
+        "root": (layout.bias - (layout.bias + layout.mantissa) // 2, layout.bias - (layout.bias + 1) // 2),
         "ordinary": (layout.bias - near_one, layout.bias + near_one),
         "tie": (layout.bias - near_one, layout.bias + near_one),  # where there is no narrower type
         "huge": (layout.top - 1 - near_end, layout.top - 1),

@@ -8,6 +8,7 @@ import pytest
 from generated import SGD
 from solvergen.compiler import compile_spec
 from solvergen.emit.equations import equation_lines
+from solvergen.errors import SpecError
 from solvergen.frontend.resolve import analyse
 from solvergen.spec.reader import read_spec
 from tests.support.bits import assert_same_bits
@@ -156,3 +157,25 @@ def test_projects_the_new_value(tmp_path, backend):
     param = np.array([-1.0, 0.2, 5.0])
     package.Projected([param], backend=backend).step([np.array([0.0, -0.2, 0.0])])
     assert param == pytest.approx([0.0, 0.1, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("penalty", "words"),
+    [
+        ("c*floor(param/c)", "floor of param jumps"),
+        ("exp(param//c)", r"the whole quotient \(//\) of param jumps"),
+        ("where(param > 0, param % 3, 0)", r"the remainder \(%\) of param jumps"),
+    ],
+)
+def test_what_has_no_derivative_is_named_by_its_own_name(penalty, words, tmp_path):
+    with pytest.raises(SpecError, match=words) as caught:
+        compile_spec(read_spec(written(tmp_path, "steps", text_of("steps", penalty))))
+    (found,) = caught.value.diagnostics
+    assert found.code == "SG097"
+    for foreign in ("Derivative", "Subs", "xi"):
+        assert foreign not in str(found)
+
+
+def test_conditions_may_jump(tmp_path):
+    text = text_of("steps", "c*where(param % 2 < 1, param**2, param)")
+    compile_spec(read_spec(written(tmp_path, "steps", text)))

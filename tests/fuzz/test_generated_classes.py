@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from solvergen.cli.app import run
+from solvergen.verify.fuzzing.rule import AGAIN
 from solvergen.verify.fuzzing.spec import DrawnSpec
 from solvergen.verify.fuzzing.strategies import specs
 from solvergen.verify.fuzzing.style import Style
@@ -30,7 +31,9 @@ def test_a_class_is_what_its_spec_says(tmp_path: Path) -> None:
                 setattr(optimizer, h.name, h.default)
             assert repr(optimizer)
             for _ in range(2):
-                optimizer.step([np.full(3, 0.5), np.ones((2, 2), np.float32)])
+                gradients = [np.full(3, 0.5), np.ones((2, 2), np.float32)]
+                again = AGAIN in spec.rule.update
+                optimizer.step((lambda given=gradients: (0.0, given)) if again else gradients)
             again = cls.from_config([np.ones(3), np.zeros((2, 2), np.float32)], optimizer.get_config())
             assert again.get_config() == optimizer.get_config()
             again.load_state_dict(optimizer.state_dict())

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from solvergen.compiler import build
 from solvergen.errors import AgreementError, VerificationError
 from solvergen.ir import functions, reductions
+from solvergen.spec.names import LINES
 from solvergen.spec.reader import read_spec
 from solvergen.verify import order
 from solvergen.verify.collect import imported
@@ -26,11 +27,14 @@ from solvergen.verify.example import Example
 from solvergen.verify.fuzzing import check_meaning, expressions, meaning, real_functions, spans, terms
 from solvergen.verify.fuzzing.holding import Departure, Tally, first_departure
 from solvergen.verify.fuzzing.rounding import DOUBLE, FORMATS, nearest, rounded, square_root
-from solvergen.verify.fuzzing.rule import rule_of
+from solvergen.verify.fuzzing.rule import AGAIN, rule_of
 from solvergen.verify.fuzzing.spans import NAN, Span, between, contains, exactly
+from solvergen.verify.fuzzing.spec import DrawnSpec
+from solvergen.verify.fuzzing.strategies import specs
 from solvergen.verify.limits import Limits
 from solvergen.verify.settings import space_of
 from tests.fuzz.built import SMALL
+from tests.fuzz.running import fuzz
 from tests.support.line_rule import SPEC as LINER
 
 ROOT = Path(__file__).parents[2]
@@ -150,6 +154,36 @@ def test_the_fuzzer_knows_the_functions_of_the_language() -> None:
     assert set(terms.FUNCTIONS) <= {*expressions._NUMBERS}
     assert {name: kind.arity for name, kind in reductions.REDUCTIONS.items()} == terms.REDUCTIONS
     assert set(terms.REDUCTIONS) == {*expressions._REDUCTIONS}
+    assert {word for words in terms.VIEWS for word in words} == set(terms.LINES) == set(LINES)
+
+
+def test_the_fuzzer_draws_lines_and_evaluations() -> None:
+    seen: set[str] = set()
+
+    def look(spec: DrawnSpec, data: object) -> None:
+        seen.update(state.shape for state in spec.rule.states)
+        for statement in spec.rule.update:
+            for term in terms.walk(statement.value):
+                seen.update({term.op, term.text} if term.op in terms.REDUCTIONS else {term.op})
+                seen.update({term.text} if term.text == terms.AXES else ())
+        words = seen & {*terms.LINES}
+        if any(term.text in words for s in spec.rule.update for term in terms.walk(s.value)):
+            assert AGAIN not in spec.rule.update  # they can't be together
+
+    fuzz(look, specs(), examples=300)
+    assert seen >= {*terms.LINES, terms.OVER_ALL, terms.AXES, terms.GRADIENT}
+
+
+@pytest.mark.parametrize("power", ["64", "65", "-64", "t"])
+def test_powers_of_values_of_lines_are_those_of_elements(power: str, tmp_path: Path) -> None:
+    path = tmp_path / "powers.yaml"
+    path.write_text(
+        "name: powers\nsummary: Powers of rows.\nhyperparameters:\n  lr: {default: 0.1}\n"
+        f"update:\n  - param = param - lr*max_abs(grad, rows)**{power}\n",
+        encoding="utf-8",
+    )
+    tally = check_meaning(path, examples=20)
+    assert tally.bounded == 0 or power in ("65", "t")  # a general power
 
 
 @given(st.floats(-1e3, 1e3, width=32))
@@ -192,12 +226,7 @@ def _same(x: float, y: float) -> bool:
     return (x != x and y != y) or (x == y and math.copysign(1, x) == math.copysign(1, y))
 
 
-def _evaluates_once(path: Path) -> bool:
-    """The evaluation knows no second gradient; tests/oracles holds such rules to formulas and solutions."""
-    return all(statement.equation.text != "gradient" for statement in read_spec(path).update)
-
-
-@pytest.mark.parametrize("path", [p for p in SPECS if _evaluates_once(p)], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_every_committed_spec_means_what_its_reference_computes(path: Path) -> None:
     tally = check_meaning(path, examples=30)
     assert tally.exact > 0.5 * tally.total
@@ -287,6 +316,24 @@ def test_planted_faults_of_lines_are_noticed(fault: str, tmp_path: Path) -> None
         return text.replace(before, after)
 
     assert _departures(_liner(tmp_path), change), f"{fault}: {before} became {after}"
+
+
+PLANTED_IN_EVALUATIONS = {
+    "another place": ("yield gradient(0, param)", "yield gradient(0, before)"),
+    "the gradient of before": ("grad = yield", "_ = yield"),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED_IN_EVALUATIONS)
+def test_planted_faults_of_evaluations_are_noticed(fault: str) -> None:
+    before, after = PLANTED_IN_EVALUATIONS[fault]
+
+    def change(text: str) -> str:
+        assert before in text, text
+        return text.replace(before, after)
+
+    found = _departures(ROOT / "specs/extragradient.yaml", change)
+    assert found, f"{fault}: {before} became {after}, and nothing was noticed"
 
 
 def test_other_tiles_are_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -26,7 +26,9 @@ def _names(rule: Rule) -> dict[str, bool]:
     """Every name that the rule gives, and whether it becomes an argument of the class."""
     names = dict.fromkeys((*rule.hyperparameters, *(o.name for o in rule.options)), True)
     states = [s.name for s in rule.states]
-    return names | dict.fromkeys((*states, *(s.target for s in rule.update if s.target != "param")), False)
+    return names | dict.fromkeys(
+        (*states, *(s.target for s in rule.update if s.target not in ("param", "grad"))), False
+    )
 
 
 def _term(term: Term, new: Mapping[str, str]) -> Term:

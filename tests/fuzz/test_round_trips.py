@@ -9,18 +9,30 @@ import pytest
 from solvergen import output, stages
 from solvergen.compiler import build, compile_spec
 from solvergen.frontend.parse import parse_condition
-from solvergen.ir.nodes import Binary, Call, Compare, Expression, Logic, Name, Number, Reduce, Unary
+from solvergen.ir.nodes import (
+    Binary,
+    Call,
+    Compare,
+    Expression,
+    Extent,
+    GradientAt,
+    Logic,
+    Name,
+    Number,
+    Reduce,
+    Unary,
+)
 from solvergen.ir.schedule_text import schedule_text
 from solvergen.ir.text import expression_text, program_text
 from solvergen.spec.model import Text
 from solvergen.spec.reader import read_spec
 from solvergen.summary import summary_of
 from solvergen.verify.fuzzing.reading import read, read_equation
-from solvergen.verify.fuzzing.rule import Rule, rule_of
+from solvergen.verify.fuzzing.rule import AGAIN, Assignment, Rule, rule_of
 from solvergen.verify.fuzzing.spec import DrawnSpec
 from solvergen.verify.fuzzing.strategies import specs
 from solvergen.verify.fuzzing.style import PLAIN
-from solvergen.verify.fuzzing.terms import REDUCTIONS, Term
+from solvergen.verify.fuzzing.terms import AXES, GRADIENT, REDUCTIONS, Term
 from solvergen.verify.fuzzing.texts import written
 from solvergen.verify.fuzzing.yaml_text import yaml_of
 from tests.fuzz.built import spec_file, styles
@@ -48,15 +60,24 @@ def _shape_of_ir(e: Expression) -> Shape:
         return "number", e.value.hex(), e.integral
     if isinstance(e, Name):
         return "name", e.name
+    if isinstance(e, Extent):
+        return "name", AXES
+    if isinstance(e, GradientAt):
+        return (GRADIENT,)
     args = tuple(_shape_of_ir(operand) for operand in e.operands)
     if isinstance(e, Unary):
         return "neg" if e.op == "-" else e.op, *args
     if isinstance(e, Call):
         return e.function, *args
     if isinstance(e, Reduce):
-        return e.kind, "all" if e.over_all else "", *args
+        return e.kind, "all" if e.over_all else e.along, *args
     assert isinstance(e, (Binary, Compare, Logic))
     return e.op, *args
+
+
+def _equations(spec: DrawnSpec) -> list[Assignment]:
+    """What is assigned by expressions, and not by an evaluation of the gradient."""
+    return [statement for statement in spec.rule.update if statement != AGAIN]
 
 
 def _without_places(text: str) -> str:
@@ -104,7 +125,7 @@ def test_printed_equations_read_back() -> None:
     """Text to IR to text to IR; the fuzzer's reader reads the printed text as the drawn term, too."""
 
     def same(spec: DrawnSpec, style: object, data: object) -> None:
-        for statement in spec.rule.update:
+        for statement in _equations(spec):
             text = written(statement.value, style)  # type: ignore[arg-type]
             assert read(text) == statement.value
             assert read_equation(f"x={text}") == ("x", statement.value)
@@ -120,7 +141,7 @@ def test_equations_pass_through_sympy_as_written() -> None:
     from solvergen.frontend.sympy_bridge import from_sympy, to_sympy
 
     def same(spec: DrawnSpec, data: object) -> None:
-        for statement in spec.rule.update:
+        for statement in _equations(spec):
             expression = parse_condition(Text.of(written(statement.value)))
             back = from_sympy(to_sympy(expression), as_written=True)
             assert _shape_of_ir(back) == _shape_of_ir(expression)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,8 @@ class Case:
     ``by`` is the package that makes the trajectory, where a rule has several. ``changes`` are factors
     of hyperparameters, by the step from which on they apply. ``options`` may leave out those that are
     derived from hyperparameters. ``dense``: no gradient is missing at any step, for packages that can't
-    leave a tensor out of a step over all of them.
+    leave a tensor out of a step over all of them. ``blocks``: into how many tensors fall, where the rule
+    knows blocks and it isn't one.
     """
 
     id: str
@@ -39,6 +41,12 @@ class Case:
     by: str = ""
     changes: Mapping[int, Mapping[str, float]] = field(default_factory=lambda: CHANGES)
     dense: bool = False
+    blocks: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the constructor is given besides parameters and backend."""
+        return {**self.at(1), **self.options, **({"blocks": self.blocks} if self.blocks else {})}
 
     def at(self, step: int) -> dict[str, float]:
         """Hyperparameters in force at ``step`` (from 1)."""

@@ -159,6 +159,20 @@ def test_an_installed_solvergen_builds_the_same_package(python: Path, tmp_path: 
     assert "adam" in run(solvergen, "list", cwd=tmp_path)
 
 
+def test_an_installed_solvergen_derives_rules_and_holds_constraints(python: Path, tmp_path: Path) -> None:
+    code = """
+import numpy, solvergen
+from solvergen.constraints import MaxNorm
+cls = solvergen.derive("sgd", penalty="l1*abs(param)", hyperparameters={"l1": 0.5})
+p = numpy.array([4.0, 3.0])
+opt = cls(p, lr=1.0)
+opt.constraint = MaxNorm(1.0)
+opt.step(numpy.zeros(2))
+print(cls.__name__, *(f"{x:.4f}" for x in p))
+"""
+    assert run(python, "-c", code, cwd=tmp_path).split() == ["SgdDerived", "0.8137", "0.5812"]
+
+
 def test_a_rule_of_ones_own_from_nothing_to_a_trained_network(python: Path, tmp_path: Path) -> None:
     solvergen = python.parent / "solvergen"
     run(solvergen, "new", "my_rule", cwd=tmp_path)

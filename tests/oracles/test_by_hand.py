@@ -26,12 +26,13 @@ ALL = [(name, index) for name in by_hand.NAMES for index in range(len(cases_of(n
 def test_follows_the_paper(name: str, index: int, backend: str) -> None:
     rule, case = by_hand.of(name), cases_of(name)[index]
     found = parameters()
-    optimizer = CLASSES[name](found, backend=backend, **case.at(1), **case.options)
+    optimizer = CLASSES[name](found, backend=backend, **case.settings)
     options = optimizer.options
     defaults = {h.name: h.default for h in optimizer.definition.hyperparameters}
     first = {**defaults, **case.at(1)}
     expected = {n: np.array(w) for n, w in parameters().items()}
-    states = {n: rule.start(w, **first, **options) for n, w in expected.items()}
+    blocks = {n: {"blocks": case.blocks[n]} if n in case.blocks else {} for n in expected}
+    states = {n: rule.start(w, **first, **options, **blocks[n]) for n, w in expected.items()}
     shared = rule.start_together(**first, **options) if hasattr(rule, "start_together") else {}
     counts = dict.fromkeys(expected, 0)
     active = optimizer.definition.active_state(**options)
@@ -49,7 +50,7 @@ def test_follows_the_paper(name: str, index: int, backend: str) -> None:
             )
         for tensor, g in present.items():
             counts[tensor] += 1
-            new = rule.step(expected[tensor], g, states[tensor], counts[tensor], **settings)
+            new = rule.step(expected[tensor], g, states[tensor], counts[tensor], **settings, **blocks[tensor])
             expected[tensor] = np.asarray(new)
         for tensor in expected:
             assert_near(found[tensor], expected[tensor], f"{tensor} after step {step}")

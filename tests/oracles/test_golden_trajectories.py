@@ -41,7 +41,7 @@ def test_follows_the_trajectory(name: str, index: int, backend: str) -> None:
     assert golden(name)["cases"][index] == case.id
 
     params = parameters()
-    optimizer = CLASSES[name](params, backend=backend, **case.at(1), **case.options)
+    optimizer = CLASSES[name](params, backend=backend, **case.settings)
     recorded = iter(golden(name)["params"][index])
     for step in range(1, STEPS + 1):
         for hyperparameter, value in case.at(step).items():
@@ -65,7 +65,10 @@ def test_follows_the_trajectory(name: str, index: int, backend: str) -> None:
                 dict(zip(SHAPES, rows[index], strict=True)) if one_a_tensor else split(rows[index])
             )
             for tensor, expected in expected_values.items():
-                assert_near(values[tensor], expected, f"{state} of {tensor}")
+                found = values[tensor]
+                if one_a_tensor and np.shape(found) == (1,):
+                    (found,) = found  # of the tensor's only block
+                assert_near(found, expected, f"{state} of {tensor}")
 
 
 @pytest.mark.parametrize("name", cases.NAMES)

@@ -127,6 +127,53 @@ EQUIVALENT = (
         r"0|-|\(chunk->start \+ 1\)||- chunk->start|sg_\w+",
         "lanes are numbered from another element: halving pairs the same ones",
     ),
+    # Lines: short rows may be taken together, and are each by itself all the same.
+    *(
+        Equivalent(
+            r"kernel\.c",
+            r"const int64_t sg_together = ",
+            before,
+            after,
+            "as many rows are taken together, or others: the terms of each are the same",
+        )
+        for before, after in (
+            (r"<=", r"<"),
+            (r"2", r"1"),
+            (r"SG_TILE_COLUMNS / 2", r"2 / SG_TILE_COLUMNS"),
+        )
+    ),
+    Equivalent(
+        r"kernel\.c",
+        r"const int64_t sg_rows = sg_geometry\[1\];",
+        r"sg_geometry\[1\]|1",
+        r"sg_geometry\[2\]|0",
+        "it is multiplied with the number of the matrix, of which there is one",
+        r"rowwise_adagrad",
+    ),
+    Equivalent(
+        _KERNELS,
+        r"const double larger = a > b \? a : b;",
+        r">",
+        r">=",
+        "they are absolute values, of which equal ones have equal bits",
+    ),
+    # Norms of lamb.
+    Equivalent(
+        _KERNELS,
+        r"const double max_grad_norm_above_zero = ",
+        r"0",
+        r"1",
+        "max_grad_norm itself, which is never below 0, and is compared with 0",
+        r"lamb",
+    ),
+    Equivalent(
+        _KERNELS,
+        r"sg_max64\(norm2_grad_all / max_grad_norm, 1\.0\)",
+        r"sg_max64\(.*\)",
+        r"sg_max64\(1\.0, .*\)",
+        "the larger one is the same, and NaN if there is one; neither is a zero",
+        r"lamb",
+    ),
     # Where the words of a chunk begin.
     Equivalent(r"kernel\.cu", r"return \(sg_address & 15u\) == 0", r"15u", r"14u", _EVEN),
     Equivalent(r"kernel\.cu", r"const int sg_head = ", r"15u", r"14u", _EVEN),

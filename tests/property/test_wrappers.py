@@ -95,6 +95,6 @@ def test_whole_runs_have_the_same_bits(name: str, chosen: Wrappers, seed: int, p
 
 
 @pytest.mark.skipif(not BACKENDS, reason="no other backend works here")
-@pytest.mark.parametrize("name", ["adam", "lamb", "signsgd"])
+@pytest.mark.parametrize("name", ["adam", "lamb", "signsgd", "sam", "rk23"])
 def test_agreement(name: str) -> None:
     check_agreement(wrapped_class(CLASSES[name]), backends=("numpy", *BACKENDS[:1]), examples=4)

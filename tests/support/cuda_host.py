@@ -78,7 +78,7 @@ class HostCompiler:
         return "sm_host"
 
     def compile(self, text: str, architecture: str, defines: Mapping[str, int] | None = None) -> Compiled:
-        entry = "sg_finite" if "sg_finite(" in text else "sg_kernel"
+        entry = next(name for name in ("sg_finite", "sg_rows", "sg_kernel") if f"{name}(" in text)
         flags = [
             *FLAGS,
             f"-DSG_ENTRY={entry}",

@@ -99,7 +99,7 @@ TILES = _pass(
         "        const sg_real x = grad * r + c * m;",
         "        const sg_real moved = sg_round_param(param + x);",
     ],
-    row_reductions=[_reduction(0, "norm2", "x"), _reduction(1, "max_abs", "grad")],
+    row_reductions=[_reduction(0, "dot", "x", "grad"), _reduction(1, "max_abs", "grad")],
     column_reductions=[_reduction(0, "dot", "x", "grad"), _reduction(1, "max_abs", "grad")],
 )
 

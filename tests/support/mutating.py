@@ -33,6 +33,8 @@ KINDS_IN: Mapping[str, tuple[str, ...]] = {
     "selections": ("operator", "variable", "load", "store", "call", "branch", "buffer", "ulp", *SHARED),
     "functions": ("functions",),
     "reductions": ("reduction", "stage", "barriers", "order", "tables", "float32 scalar", "buffer", "option"),
+    "lamb": ("reduction", "order", "tables", "buffer", "row", "flush"),
+    "sm3": ("lines", "reduction", "stage", "order", "tables"),
 }
 """What is mutated in a spec, where it isn't ``ELSEWHERE``."""
 

@@ -68,6 +68,7 @@ def execute(
 
     ``read_only`` and ``unwritten`` list those of them that the kernel may not write, or that hold nothing.
     ``pointed`` are further arrays, to which tables among the arguments point; they are numbered after them.
+    The launch is run under both orders, whether or not one could show: that is a test of the machine.
     """
     program = program_of(ptx, name)
     buffers, values = [], []
@@ -93,6 +94,7 @@ def execute(
             shared_nbytes=shared,
             source=lambda: source,
             limit=limit,
+            both_orders=True,
         )
     )
 

@@ -5,7 +5,7 @@
 #define SG_BUFFERS 4
 #define SG_SCALARS 19
 #define SG_WIDE 10
-#define SG_VALUES 4
+#define SG_VALUES 3
 #define SG_TOTALS 4
 #define SG_STATES 1
 #define SG_ROW_TOTALS 1
@@ -412,39 +412,52 @@ struct sg_tile {
 #define SG_TILE_ROWS 64
 #define SG_TILE_COLUMNS SG_THREADS
 
-/* Rows of a tile whose terms are combined at once, one by each warp. */
-#define SG_BATCH (SG_THREADS / 32)
+/* Elements of a row of a tile that a thread takes at most: a warp takes a row, or several that are short. */
+#define SG_SHARE (SG_TILE_COLUMNS / 32)
 
-/* Of a batch of rows, one term a thread and row (+0.0 where there is none): the total of the row that is the
-   warp's, to its first thread. Halving from 128 to 32 is between a thread's own numbers, from 16 between threads. */
-template <class sg_kind>
-SG_FUNCTION double sg_row_total(const double (&sg_terms)[SG_BATCH], double *sg_shared) {
-    const int sg_thread = (int)threadIdx.x;
+/* The binary logarithm of the number of threads that take a row of so many words: as few as have one word each, up
+   to a warp. */
+SG_FUNCTION int sg_span_bits(const int sg_words) { return sg_words > 16 ? 5 : 32 - __clz(sg_words - 1); }
+
+/* Of a row's terms, to each thread that has some of them (+0.0 where there is none): their total. Halving is between
+   a thread's own words first, then between threads, at last between the elements of a word. So that no thread is
+   idle while these meet, of two that are sg_apart each takes over one half of the other's elements. */
+template <class sg_kind, int sg_n>
+SG_FUNCTION double sg_row_total(double (&sg_terms)[SG_SHARE / sg_n][sg_n], const int sg_bits, const int sg_columns) {
 #pragma unroll
-    for (int sg_j = 0; sg_j < SG_BATCH; ++sg_j) {
-        sg_shared[sg_j * SG_THREADS + sg_thread] = sg_terms[sg_j];
-    }
-    __syncthreads();
-    const double *sg_own = sg_shared + sg_thread / 32 * SG_THREADS + sg_thread % 32;
-    double sg_lanes[SG_BATCH];
+    for (int sg_half = SG_SHARE / sg_n / 2; sg_half > 0; sg_half /= 2) {
 #pragma unroll
-    for (int sg_j = 0; sg_j < SG_BATCH; ++sg_j) {
-        sg_lanes[sg_j] = sg_own[sg_j * 32];
-    }
-#pragma unroll
-    for (int sg_half = SG_BATCH / 2; sg_half > 0; sg_half /= 2) {
-#pragma unroll
-        for (int sg_j = 0; sg_j < sg_half; ++sg_j) {
-            sg_lanes[sg_j] = sg_kind::sg_next(sg_lanes[sg_j], sg_lanes[sg_j + sg_half]);
+        for (int sg_i = 0; sg_i < sg_half * sg_n; ++sg_i) {
+            double &sg_first = sg_terms[sg_i / sg_n][sg_i % sg_n];
+            sg_first = sg_kind::sg_next(sg_first, sg_terms[sg_half + sg_i / sg_n][sg_i % sg_n]);
         }
     }
-    double sg_total = sg_lanes[0];
+    double (&sg_own)[sg_n] = sg_terms[0];
+    int sg_apart = (1 << sg_bits) / 2;
 #pragma unroll
-    for (int sg_half = 16; sg_half > 0; sg_half /= 2) {
-        sg_total = sg_kind::sg_next(sg_total, __shfl_down_sync(0xffffffffu, sg_total, sg_half));
+    for (int sg_left = sg_n; sg_left > 1; sg_left /= 2) {
+        const bool sg_upper = ((int)threadIdx.x & sg_apart) != 0;
+#pragma unroll
+        for (int sg_j = 0; sg_j < sg_left / 2; ++sg_j) {
+            const double sg_low = sg_own[sg_j];
+            const double sg_high = sg_own[sg_j + sg_left / 2];
+            const double sg_taken = __shfl_xor_sync(0xffffffffu, sg_upper ? sg_low : sg_high, sg_apart);
+            sg_own[sg_j] = sg_kind::sg_next(sg_upper ? sg_high : sg_low, sg_taken);
+        }
+        sg_apart /= 2;
     }
-    __syncthreads(); /* before the next terms overwrite these */
-    return sg_total;
+    double sg_total = sg_own[0];
+    for (; sg_apart > 0; sg_apart /= 2) {
+        sg_total = sg_kind::sg_next(sg_total, __shfl_xor_sync(0xffffffffu, sg_total, sg_apart));
+    }
+    sg_apart = (1 << sg_bits) / 2;
+#pragma unroll
+    for (int sg_left = sg_n; sg_left > 1; sg_left /= 2) {
+        sg_total = sg_kind::sg_next(sg_total, __shfl_xor_sync(0xffffffffu, sg_total, sg_apart));
+        sg_apart /= 2;
+    }
+    /* Lanes without threads are +0.0, which make nothing of a total but +0.0 of -0.0. */
+    return sg_columns < SG_TILE_COLUMNS ? sg_kind::sg_next(sg_total, 0.0) : sg_total;
 }
 
 /* The tensor of a launch that has a line: the last that begins at it or before. */
@@ -990,7 +1003,7 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
         const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_10;
 #else
@@ -1003,15 +1016,85 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     }
 }
 
-/* Each tile is taken by one block, a column by a thread, in batches of rows. A column's terms are added from the
-   top; those of a row are lanes. */
+/* Whether a tile may be read by 128-bit words: its buffers begin at such, and so do its rows. */
+SG_FUNCTION bool sg_aligned_2(const sg_chunk_buffers_2 &sg_at, const sg_i64 sg_width) {
+    sg_u64 sg_address = 0;
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_param_at);
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_grad_at);
+#if SG_OPTION_wrap_accumulate
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_wrap_sum_at);
+#endif
+    return (sg_address & 15u) == 0 && sg_width % SG_LANES == 0;
+}
+
+/* A tile, by one block, in batches of rows: as many as its threads reach if each takes words of sg_n elements, of
+   which a warp has 32 beside one another. Terms of a row are lanes. Those of columns go through shared memory to
+   the thread that has the column, which adds them from the top. sg_row_partial and sg_column_partial: where the
+   totals of the tile's first row and of the thread's column belong. */
+template <int sg_n>
+SG_FUNCTION void sg_walk_2(const sg_tile &sg_this, const sg_chunk_buffers_2 &sg_at, const sg_scalars_2 &sg_row,
+    const sg_i64 sg_width, double *sg_row_partial, double *sg_column_partial, double *sg_shared) {
+    const int sg_thread = (int)threadIdx.x;
+    const int sg_bits = sg_span_bits((sg_this.columns + sg_n - 1) / sg_n);
+    const int sg_first = (sg_thread & ((1 << sg_bits) - 1)) * sg_n;
+    const int sg_batch = SG_THREADS >> sg_bits;
+    const int sg_pitch = sg_n > 1 ? SG_ROW : SG_THREADS;
+    const int sg_word = sg_thread / sg_n;
+    const double *sg_above = sg_shared + (sg_word / 32 * sg_n + sg_thread % sg_n) * sg_pitch + sg_word % 32;
+    double sg_column_total_0 = 0.0;
+
+#pragma unroll 1
+    for (int sg_b = 0; sg_b < sg_this.rows; sg_b += sg_batch) {
+        const int sg_down = sg_b + (sg_thread >> sg_bits);
+        sg_operands_2<sg_n> sg_x[SG_SHARE / sg_n] = {};
+#pragma unroll
+        for (int sg_w = 0; sg_w < SG_SHARE / sg_n; ++sg_w) {
+            const int sg_along = sg_w * 32 * sg_n + sg_first;
+            if (sg_down < sg_this.rows && sg_along < sg_this.columns) {
+                sg_update_2<sg_n>(sg_at, sg_row, sg_down * sg_width + sg_along, sg_x[sg_w]);
+            }
+        }
+        {
+            double sg_terms[SG_SHARE / sg_n][sg_n];
+#pragma unroll
+            for (int sg_i = 0; sg_i < SG_SHARE; ++sg_i) {
+                sg_terms[sg_i / sg_n][sg_i % sg_n] = sg_mean::sg_term(sg_x[sg_i / sg_n].sg_row_0_0[sg_i % sg_n]);
+            }
+            const double sg_total = sg_row_total<sg_mean, sg_n>(sg_terms, sg_bits, sg_this.columns);
+            if (sg_first == 0 && sg_down < sg_this.rows) {
+                sg_row_partial[sg_down * ((sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS) * 1 + 0] = sg_total;
+            }
+        }
+#pragma unroll
+        for (int sg_i = 0; sg_i < SG_SHARE; ++sg_i) {
+            sg_shared[sg_i * sg_pitch + sg_thread] = sg_mean::sg_term(sg_x[sg_i / sg_n].sg_column_0_0[sg_i % sg_n]);
+        }
+        __syncthreads();
+        if (sg_thread < sg_this.columns) {
+            /* Rows behind the last have left +0.0, which changes nothing. */
+#pragma unroll 1
+            for (int sg_r = 0; sg_r < sg_batch && sg_b + sg_r < sg_this.rows; sg_r += 8) {
+#pragma unroll
+                for (int sg_i = sg_r; sg_i < sg_r + 8; ++sg_i) {
+                    sg_column_total_0 = sg_mean::sg_next(sg_column_total_0, sg_above[sg_i << sg_bits]);
+                }
+            }
+        }
+        __syncthreads(); /* before the next terms overwrite these */
+    }
+    if (sg_thread < sg_this.columns) {
+        sg_column_partial[0] = sg_column_total_0;
+    }
+}
+
+/* Words where rows are long enough that every thread has whole ones to exchange, else elements one by one. */
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_tile *sg_tiles, long long sg_n_tiles, const int *sg_positions, const double *sg_computed,
           const sg_i64 *sg_shapes, const double *sg_row_computed, const double *sg_column_computed,
           const double *sg_matrix_computed, const sg_i64 *sg_offsets, double *sg_row_partials,
           double *sg_column_partials) {
-    __shared__ double sg_shared[SG_BATCH * SG_THREADS];
+    __shared__ double sg_shared[SG_SHARE * SG_ROW];
     const int sg_thread = (int)threadIdx.x;
     for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_tiles; sg_c += gridDim.x) {
         const sg_tile sg_this = sg_tiles[sg_c];
@@ -1056,39 +1139,16 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if SG_OPTION_wrap_clip_global
         sg_row.wrap_factor = sg_rounded(sg_values[1]);
 #endif
-        double sg_column_total_0 = 0.0;
-
-#pragma unroll 1
-        for (int sg_b = 0; sg_b < sg_this.rows; sg_b += SG_BATCH) {
-            double sg_row_terms_0[SG_BATCH];
-#pragma unroll
-            for (int sg_j = 0; sg_j < SG_BATCH; ++sg_j) {
-                const bool sg_there = sg_thread < sg_this.columns && sg_b + sg_j < sg_this.rows;
-                sg_operands_2<1> sg_x = {};
-                if (sg_there) {
-                    sg_update_2<1>(sg_at, sg_row, (sg_b + sg_j) * sg_width + sg_thread, sg_x);
-                    sg_column_total_0 = sg_mean::sg_next(sg_column_total_0, sg_mean::sg_term(sg_x.sg_column_0_0[0]));
-                }
-                sg_row_terms_0[sg_j] = sg_there ? sg_mean::sg_term(sg_x.sg_row_0_0[0]) : 0.0;
-            }
-            const sg_i64 sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-            const int sg_own = sg_b + sg_thread / 32;
-            double *sg_row_partial = sg_row_partials +
-                (sg_offsets[2 * (sg_i64)sg_this.tensor] + (sg_row_above + sg_own) * sg_across + sg_this.column / SG_TILE_COLUMNS) * 1;
-            const bool sg_keeps = sg_thread % 32 == 0 && sg_own < sg_this.rows;
-            {
-                const double sg_total = sg_row_total<sg_mean>(sg_row_terms_0, sg_shared);
-                if (sg_keeps) {
-                    sg_row_partial[0] = sg_total;
-                }
-            }
-        }
-
-        if (sg_thread < sg_this.columns) {
-            const sg_i64 sg_down = (sg_geometry[1] + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
-            double *sg_column_partial = sg_column_partials +
-                (sg_offsets[2 * (sg_i64)sg_this.tensor + 1] + (sg_this.matrix * sg_width + sg_this.column + sg_thread) * sg_down + sg_this.row / SG_TILE_ROWS) * 1;
-            sg_column_partial[0] = sg_column_total_0;
+        const sg_i64 sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
+        double *sg_row_partial = sg_row_partials +
+            (sg_offsets[2 * (sg_i64)sg_this.tensor] + sg_row_above * sg_across + sg_this.column / SG_TILE_COLUMNS) * 1;
+        const sg_i64 sg_down = (sg_geometry[1] + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
+        double *sg_column_partial = sg_column_partials +
+            (sg_offsets[2 * (sg_i64)sg_this.tensor + 1] + (sg_this.matrix * sg_width + sg_this.column + sg_thread) * sg_down + sg_this.row / SG_TILE_ROWS) * 1;
+        if (sg_this.columns >= SG_LANES * SG_LANES && sg_aligned_2(sg_at, sg_width)) {
+            sg_walk_2<SG_LANES>(sg_this, sg_at, sg_row, sg_width, sg_row_partial, sg_column_partial, sg_shared);
+        } else {
+            sg_walk_2<1>(sg_this, sg_at, sg_row, sg_width, sg_row_partial, sg_column_partial, sg_shared);
         }
     }
 }
@@ -1125,14 +1185,13 @@ struct sg_scalars_4 {
     sg_real wrap_l1_differs_from_zero;
     sg_real wrap_l1;
     sg_real one_minus_lr_times_wrap_weight_decay;
-    sg_real eps1_times_eps1;
+    sg_real one_over_eps1;
 #if SG_OPTION_wrap_clip_tensor
     sg_real wrap_tensor_factor;
 #endif
 #if SG_OPTION_wrap_clip_global
     sg_real wrap_factor;
 #endif
-    sg_real ndim_above_one;
 };
 
 /* What the terms of sg_n elements are formed of: of each reduction one number, or two. */
@@ -1166,14 +1225,13 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
     const sg_real wrap_l1_differs_from_zero = sg_row.wrap_l1_differs_from_zero;
     const sg_real wrap_l1 = sg_row.wrap_l1;
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row.one_minus_lr_times_wrap_weight_decay;
-    const sg_real eps1_times_eps1 = sg_row.eps1_times_eps1;
+    const sg_real one_over_eps1 = sg_row.one_over_eps1;
 #if SG_OPTION_wrap_clip_tensor
     const sg_real wrap_tensor_factor = sg_row.wrap_tensor_factor;
 #endif
 #if SG_OPTION_wrap_clip_global
     const sg_real wrap_factor = sg_row.wrap_factor;
 #endif
-    const sg_real ndim_above_one = sg_row.ndim_above_one;
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
 #if SG_OPTION_wrap_accumulate
@@ -1191,9 +1249,8 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
 #if SG_OPTION_wrap_accumulate
         const sg_real wrap_sum = sg_lanes_wrap_sum[sg_k];
 #endif
-        const sg_real row_var_new = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 0]);
-        const sg_real value = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
-        const sg_real col_var_new = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
+        const sg_real row_scale = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
+        const sg_real col_scale = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
 
         // grad = wrap_sum + grad
 #if SG_OPTION_wrap_accumulate
@@ -1245,19 +1302,15 @@ SG_FUNCTION void sg_update_4(const sg_chunk_buffers_4 &sg_at, const sg_scalars_4
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_10;
 #else
         const sg_real g = grad_new_10;
 #endif
         const sg_real param_new_times_param_new = param_new * param_new;
-        // factored = row_var/max(mean(row_var, matrices), eps1)*col_var      specs/adafactor.yaml:45
-        const sg_real factored = value * col_var_new;
-        // variance = where(ndim(param) > 1, factored, row_var)      specs/adafactor.yaml:46
-        const sg_real variance = ndim_above_one != (sg_real)0.0 ? factored : row_var_new;
-        // update = g/sqrt(max(variance, eps1*eps1))      specs/adafactor.yaml:47
-        const sg_real update = g / sg_sqrt(sg_max(variance, eps1_times_eps1));
+        // update = g*min(row_scale*col_scale, 1/eps1)      specs/adafactor.yaml:48
+        const sg_real update = g * sg_min(row_scale * col_scale, one_over_eps1);
         const sg_real update_times_update = update * update;
 
         sg_x.sg_0_0[sg_k] = param_new_times_param_new;
@@ -1324,14 +1377,13 @@ sg_pass_4(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.wrap_l1_differs_from_zero = sg_scalars[8];
         sg_row.wrap_l1 = sg_scalars[9];
         sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
-        sg_row.eps1_times_eps1 = sg_scalars[12];
+        sg_row.one_over_eps1 = sg_scalars[12];
 #if SG_OPTION_wrap_clip_tensor
         sg_row.wrap_tensor_factor = sg_rounded(sg_values[0]);
 #endif
 #if SG_OPTION_wrap_clip_global
         sg_row.wrap_factor = sg_rounded(sg_values[1]);
 #endif
-        sg_row.ndim_above_one = sg_rounded(sg_values[2]);
 
         const sg_i64 *sg_geometry = sg_shapes + (sg_i64)sg_positions[sg_this.tensor] * SG_GEOMETRY;
         const sg_values_of_lines sg_lines = {sg_row_computed, sg_column_computed, sg_matrix_computed};
@@ -1413,7 +1465,7 @@ struct sg_scalars_5 {
     sg_real wrap_l1;
     sg_real one_minus_lr_times_wrap_weight_decay;
     sg_real one_minus_lr_times_weight_decay;
-    sg_real eps1_times_eps1;
+    sg_real one_over_eps1;
     sg_real wrap_from_below_differs_from_zero;
     sg_real wrap_low;
     sg_real wrap_from_above_differs_from_zero;
@@ -1430,7 +1482,6 @@ struct sg_scalars_5 {
 #if SG_OPTION_wrap_clip_global
     sg_real wrap_factor;
 #endif
-    sg_real ndim_above_one;
     sg_real step_over_clipped;
 };
 
@@ -1458,7 +1509,7 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
     const sg_real wrap_l1 = sg_row.wrap_l1;
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row.one_minus_lr_times_wrap_weight_decay;
     const sg_real one_minus_lr_times_weight_decay = sg_row.one_minus_lr_times_weight_decay;
-    const sg_real eps1_times_eps1 = sg_row.eps1_times_eps1;
+    const sg_real one_over_eps1 = sg_row.one_over_eps1;
     const sg_real wrap_from_below_differs_from_zero = sg_row.wrap_from_below_differs_from_zero;
     const sg_real wrap_low = sg_row.wrap_low;
     const sg_real wrap_from_above_differs_from_zero = sg_row.wrap_from_above_differs_from_zero;
@@ -1475,7 +1526,6 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
 #if SG_OPTION_wrap_clip_global
     const sg_real wrap_factor = sg_row.wrap_factor;
 #endif
-    const sg_real ndim_above_one = sg_row.ndim_above_one;
     const sg_real step_over_clipped = sg_row.step_over_clipped;
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
@@ -1503,9 +1553,8 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average = sg_lanes_wrap_average[sg_k];
 #endif
-        const sg_real row_var_new = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 0]);
-        const sg_real value = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
-        const sg_real col_var_new = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
+        const sg_real row_scale = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 1]);
+        const sg_real col_scale = sg_rounded(sg_lines.sg_column[sg_here.sg_column() * SG_COLUMN_VALUES + 0]);
 
         // grad = wrap_sum + grad
 #if SG_OPTION_wrap_accumulate
@@ -1561,21 +1610,17 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
-        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:39
+        // g = where(maximize, -grad, grad)      specs/adafactor.yaml:40
 #if SG_OPTION_maximize
         const sg_real g = -grad_new_10;
 #else
         const sg_real g = grad_new_10;
 #endif
-        // param = (1 - lr*weight_decay)*param      specs/adafactor.yaml:42
+        // param = (1 - lr*weight_decay)*param      specs/adafactor.yaml:43
         const sg_real param_new_2 = sg_round_param(one_minus_lr_times_weight_decay * param_new);
-        // factored = row_var/max(mean(row_var, matrices), eps1)*col_var      specs/adafactor.yaml:45
-        const sg_real factored = value * col_var_new;
-        // variance = where(ndim(param) > 1, factored, row_var)      specs/adafactor.yaml:46
-        const sg_real variance = ndim_above_one != (sg_real)0.0 ? factored : row_var_new;
-        // update = g/sqrt(max(variance, eps1*eps1))      specs/adafactor.yaml:47
-        const sg_real update = g / sg_sqrt(sg_max(variance, eps1_times_eps1));
-        // param = param - step/clipped*update      specs/adafactor.yaml:49
+        // update = g*min(row_scale*col_scale, 1/eps1)      specs/adafactor.yaml:48
+        const sg_real update = g * sg_min(row_scale * col_scale, one_over_eps1);
+        // param = param - step/clipped*update      specs/adafactor.yaml:50
         const sg_real param_new_3 = sg_round_param(param_new_2 - step_over_clipped * update);
         // wrap_update = wrap_before - param
 #if SG_OPTION_wrap_write_update
@@ -1689,7 +1734,7 @@ sg_pass_5(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         sg_row.wrap_l1 = sg_scalars[9];
         sg_row.one_minus_lr_times_wrap_weight_decay = sg_scalars[10];
         sg_row.one_minus_lr_times_weight_decay = sg_scalars[11];
-        sg_row.eps1_times_eps1 = sg_scalars[12];
+        sg_row.one_over_eps1 = sg_scalars[12];
         sg_row.wrap_from_below_differs_from_zero = sg_scalars[13];
         sg_row.wrap_low = sg_scalars[14];
         sg_row.wrap_from_above_differs_from_zero = sg_scalars[15];
@@ -1706,8 +1751,7 @@ sg_pass_5(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if SG_OPTION_wrap_clip_global
         sg_row.wrap_factor = sg_rounded(sg_values[1]);
 #endif
-        sg_row.ndim_above_one = sg_rounded(sg_values[2]);
-        sg_row.step_over_clipped = sg_rounded(sg_values[3]);
+        sg_row.step_over_clipped = sg_rounded(sg_values[2]);
 
         const sg_i64 *sg_geometry = sg_shapes + (sg_i64)sg_positions[sg_this.tensor] * SG_GEOMETRY;
         const sg_values_of_lines sg_lines = {sg_row_computed, sg_column_computed, sg_matrix_computed};
@@ -1720,29 +1764,6 @@ sg_pass_5(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         for (int sg_s = threadIdx.x; sg_s < sg_singles; sg_s += blockDim.x) {
             sg_update_5<1>(sg_at, sg_row, sg_s < sg_head_count ? sg_s : sg_s + sg_words * SG_LANES, sg_lines, sg_placed(sg_geometry, sg_this.start + (sg_s < sg_head_count ? sg_s : sg_s + sg_words * SG_LANES)));
         }
-    }
-}
-
-/* ---- Stage 0: scalars of each tensor, in float64. ---- */
-
-extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
-sg_stage_0(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
-           const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
-           double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
-           long long sg_n_tensors, const sg_i64 *sg_shapes) {
-    for (sg_i64 sg_i = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_i < sg_n_tensors;
-         sg_i += (sg_i64)gridDim.x * blockDim.x) {
-        const sg_i64 sg_position = sg_positions[sg_i];
-        const double *sg_wide = sg_table + (sg_i64)sg_rows[sg_i] * SG_WIDE;
-        const double *sg_totals = sg_reduced + sg_position * SG_TOTALS;
-        const double sg_size = sg_sizes[sg_position];
-        double *sg_values = sg_computed + sg_position * SG_VALUES;
-        double *sg_states = sg_kept + sg_position * SG_STATES;
-        const sg_i64 *sg_geometry = sg_shapes + sg_position * SG_GEOMETRY;
-
-        const double ndim_above_one = (double)sg_geometry[6] > 1.0 ? 1.0 : 0.0;
-
-        sg_values[2] = ndim_above_one;
     }
 }
 
@@ -1851,14 +1872,14 @@ sg_stage_5(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double d = sg_wide[9];
 
         const double mean_param_new_times_param_new = sg_totals[2] / sg_size;
-        // step = max(eps2, sqrt(mean(param*param)))*min(lr, 1/sqrt(t))      specs/adafactor.yaml:41
+        // step = max(eps2, sqrt(mean(param*param)))*min(lr, 1/sqrt(t))      specs/adafactor.yaml:42
         const double step = sg_max64(eps2, sg_sqrt64(mean_param_new_times_param_new)) * min_lr_one_over_sqrt_t;
         const double mean_update_times_update = sg_totals[3] / sg_size;
-        // clipped = max(1, sqrt(mean(update*update))/d)      specs/adafactor.yaml:48
+        // clipped = max(1, sqrt(mean(update*update))/d)      specs/adafactor.yaml:49
         const double clipped = sg_max64(1.0, sg_sqrt64(mean_update_times_update) / d);
         const double step_over_clipped = step / clipped;
 
-        sg_values[3] = step_over_clipped;
+        sg_values[2] = step_over_clipped;
     }
 }
 
@@ -1896,7 +1917,7 @@ sg_rows_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double row_var = sg_row_states[0];
 
         const double mean_g_times_g_rows = sg_row_totals[0] / (double)sg_geometry[2];
-        // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:43
+        // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:44
         const double row_var_new = one_minus_weight * row_var + weight * mean_g_times_g_rows;
 
         sg_row_values[0] = row_var_new;
@@ -1938,10 +1959,12 @@ sg_columns_stage_3(const int *sg_rows, const int *sg_positions, const double *sg
         const double col_var = sg_column_states[0];
 
         const double mean_g_times_g_columns = sg_column_totals[0] / (double)sg_geometry[1];
-        // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:44
+        // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:45
         const double col_var_new = one_minus_weight * col_var + weight * mean_g_times_g_columns;
+        // col_scale = where(ndim(param) > 1, 1/sqrt(col_var), 1)      specs/adafactor.yaml:47
+        const double col_scale = (double)sg_geometry[6] > 1.0 ? 1.0 / sg_sqrt64(col_var_new) : 1.0;
 
-        sg_column_values[0] = col_var_new;
+        sg_column_values[0] = col_scale;
         sg_column_states[0] = col_var_new;
     }
 }
@@ -2010,8 +2033,9 @@ sg_rows_stage_4(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double sum_row_var_new_matrices = sg_matrix_values[0];
         const double row_var_new = sg_row_values[0];
 
-        const double value = row_var_new / sg_max64(sum_row_var_new_matrices / (double)sg_geometry[1], eps1);
+        // row_scale = 1/sqrt(where(ndim(param) > 1, row_var/max(mean(row_var, matrices), eps1), row_var))      specs/adafactor.yaml:46
+        const double row_scale = 1.0 / sg_sqrt64((double)sg_geometry[6] > 1.0 ? row_var_new / sg_max64(sum_row_var_new_matrices / (double)sg_geometry[1], eps1) : row_var_new);
 
-        sg_row_values[1] = value;
+        sg_row_values[1] = row_scale;
     }
 }

@@ -25,9 +25,9 @@
     param = (1 - lr*weight_decay)*param
     row_var = (1 - weight)*row_var + weight*mean(g*g, rows)
     col_var = (1 - weight)*col_var + weight*mean(g*g, columns)
-    factored = row_var/max(mean(row_var, matrices), eps1)*col_var
-    variance = where(ndim(param) > 1, factored, row_var)
-    update = g/sqrt(max(variance, eps1*eps1))
+    row_scale = 1/sqrt(where(ndim(param) > 1, row_var/max(mean(row_var, matrices), eps1), row_var))
+    col_scale = where(ndim(param) > 1, 1/sqrt(col_var), 1)
+    update = g*min(row_scale*col_scale, 1/eps1)
     clipped = max(1, sqrt(mean(update*update))/d)
     param = param - step/clipped*update
     when wrap_write_update: wrap_update = wrap_before - param
@@ -54,6 +54,7 @@ from solvergen.runtime.reference_math import (
     norm2,
     over_all,
     sign,
+    spread,
     sqrt,
 )
 
@@ -136,17 +137,17 @@ def update(
     param = rounded((1 - lr * wrap_weight_decay) * param)
     if wrap_write_update:
         wrap_before = param
-    g = -grad if maximize else grad  # specs/adafactor.yaml:39
-    weight = general_power(t, beta2_decay)  # specs/adafactor.yaml:40
-    step = maximum(eps2, sqrt(mean(param * param))) * minimum(lr, divide(1.0, sqrt(t)))  # specs/adafactor.yaml:41
-    param = rounded((1 - lr * weight_decay) * param)  # specs/adafactor.yaml:42
-    row_var = (1 - weight) * row_var + weight * mean(g * g, "rows")  # specs/adafactor.yaml:43
-    col_var = (1 - weight) * col_var + weight * mean(g * g, "columns")  # specs/adafactor.yaml:44
-    factored = real(divide(row_var, maximum(mean(row_var, "matrices", "rows"), eps1))) * real(col_var)  # specs/adafactor.yaml:45
-    variance = factored if ndim > 1 else real(row_var)  # specs/adafactor.yaml:46
-    update = g / sqrt(maximum(variance, eps1 * eps1))  # specs/adafactor.yaml:47
-    clipped = maximum(1.0, divide(sqrt(mean(update * update)), d))  # specs/adafactor.yaml:48
-    param = rounded(param - divide(step, clipped) * update)  # specs/adafactor.yaml:49
+    g = -grad if maximize else grad  # specs/adafactor.yaml:40
+    weight = general_power(t, beta2_decay)  # specs/adafactor.yaml:41
+    step = maximum(eps2, sqrt(mean(param * param))) * minimum(lr, divide(1.0, sqrt(t)))  # specs/adafactor.yaml:42
+    param = rounded((1 - lr * weight_decay) * param)  # specs/adafactor.yaml:43
+    row_var = (1 - weight) * row_var + weight * mean(g * g, "rows")  # specs/adafactor.yaml:44
+    col_var = (1 - weight) * col_var + weight * mean(g * g, "columns")  # specs/adafactor.yaml:45
+    row_scale = divide(1.0, sqrt(divide(row_var, maximum(mean(row_var, "matrices", "rows"), eps1)) if ndim > 1 else row_var))  # specs/adafactor.yaml:46
+    col_scale = spread(divide(1.0, sqrt(col_var)) if ndim > 1 else 1.0, grad, "columns")  # specs/adafactor.yaml:47
+    update = g * minimum(real(row_scale) * real(col_scale), divide(1.0, eps1))  # specs/adafactor.yaml:48
+    clipped = maximum(1.0, divide(sqrt(mean(update * update)), d))  # specs/adafactor.yaml:49
+    param = rounded(param - divide(step, clipped) * update)  # specs/adafactor.yaml:50
     if wrap_write_update:
         wrap_update = wrap_before - param
     param = rounded(maximum(param, wrap_low) if wrap_from_below != 0 else param)

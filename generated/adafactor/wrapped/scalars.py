@@ -196,7 +196,6 @@ def active_stages(
 ) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
     names: list[int] = []
-    names.append(0)
     if wrap_clip_tensor:
         names.append(1)
     if wrap_clip_global:
@@ -303,7 +302,7 @@ def scalars(
     min_lr_one_over_sqrt_t = minimum(lr, divide(1.0, sqrt(t)))
     one_minus_lr_times_weight_decay = 1.0 - lr * weight_decay
     one_minus_weight = 1.0 - weight
-    eps1_times_eps1 = eps1 * eps1
+    one_over_eps1 = divide(1.0, eps1)
     wrap_from_below_differs_from_zero = 1.0 if wrap_from_below != 0.0 else 0.0
     wrap_from_above_differs_from_zero = 1.0 if wrap_from_above != 0.0 else 0.0
     if wrap_keep_average:
@@ -321,7 +320,7 @@ def scalars(
         wrap_l1,
         one_minus_lr_times_wrap_weight_decay,
         one_minus_lr_times_weight_decay,
-        eps1_times_eps1,
+        one_over_eps1,
         wrap_from_below_differs_from_zero,
         wrap_low,
         wrap_from_above_differs_from_zero,

@@ -8,8 +8,8 @@
 #define SG_BUFFERS 5
 #define SG_SCALARS 20
 #define SG_WIDE 9
-#define SG_VALUES 4
-#define SG_TOTALS 3
+#define SG_VALUES 2
+#define SG_TOTALS 2
 #define SG_STATES 1
 
 /* Storage types, chosen at compile time: 0 float32, 1 float64, 2 bfloat16, 3 float16. */
@@ -148,6 +148,31 @@ struct sg_chunk {
     int64_t start;
 };
 
+/* Of tiles side by side the same rows: as wide as several of them, so that rows are read far. */
+struct sg_tile {
+    int32_t tensor;
+    int32_t rows;
+    int64_t matrix;
+    int64_t row;
+    int64_t column;
+    int32_t columns;
+    int32_t pad;
+};
+
+struct sg_lines {
+    const int64_t *geometry;      /* [positions][SG_GEOMETRY]: matrices, rows, columns, the first row, column and
+                                     matrix in these tables, number of axes */
+    double *row_totals;           /* [rows][SG_ROW_TOTALS], and so on */
+    double *row_values;
+    double *row_states;
+    double *column_totals;
+    double *column_values;
+    double *column_states;
+    double *matrix_totals;
+    double *matrix_values;
+    double *matrix_states;
+};
+
 struct sg_job {
     void *const *pointers;        /* [tensors][SG_BUFFERS] */
     const int32_t *rows;          /* [tensors]: the row of the scalar table */
@@ -156,6 +181,11 @@ struct sg_job {
     const int32_t *positions;     /* [tensors]: the tensor's place in the optimizer */
     const double *values;         /* [positions][SG_VALUES] */
     double *partials;             /* [chunks][reductions of the pass] */
+    const struct sg_lines *lines;
+    const struct sg_tile *tiles;
+    const int64_t *offsets;       /* [tensors][2]: where the partial totals of its rows and columns begin */
+    double *row_partials;         /* [rows][tiles across][reductions of rows in the pass] */
+    double *column_partials;      /* [matrices][tiles down][columns][reductions of columns in the pass] */
 };
 
 struct sg_stage {
@@ -171,6 +201,12 @@ struct sg_stage {
     const double *shared;
     double *shared_new;
     int64_t leader;               /* the position whose tensor speaks for the optimizer */
+    const struct sg_lines *lines;
+};
+
+struct sg_line_stage {
+    const struct sg_stage *stage;
+    const struct sg_chunk *pieces; /* of the lines of a tensor */
 };
 
 /* Element i of a chunk belongs to lane i % SG_LANES; each lane starts at zero and takes its terms in order.
@@ -210,6 +246,209 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
     const int64_t before = (int64_t)(-(uintptr_t)first % SG_LINE) / itemsize;
     return before ? before : SG_LANES;
 }
+
+#define SG_GEOMETRY 8
+#define SG_ROW_TOTALS 1
+#define SG_ROW_VALUES 1
+#define SG_ROW_STATES 1
+#define SG_COLUMN_TOTALS 1
+#define SG_COLUMN_VALUES 1
+#define SG_COLUMN_STATES 1
+#define SG_MATRIX_TOTALS 1
+#define SG_MATRIX_VALUES 1
+#define SG_MATRIX_STATES 1
+
+/* Elements of a tile's row: they are lanes. */
+#define SG_TILE_COLUMNS 256
+/* Rows of a tile. */
+#define SG_TILE_ROWS 64
+/* Tiles that lie side by side, at most: rows are read through all of them. */
+#define SG_TILES 16
+__attribute__((visibility("default"))) const int64_t sg_tiles = SG_TILES; /* for whoever cuts the tiles */
+/* Elements of narrow rows that are taken together: their terms are kept until they are reduced. */
+#define SG_TERMS 1024
+/* Elements of a chunk that are worked on at a time. */
+#define SG_CHUNK 4096
+/* Elements of a long row that are, where no lanes decide; so many times a row's value is written out. */
+#define SG_PIECE 1024
+/* Columns of a matrix whose values are kept, once they are rounded, for all its rows; or, if it is narrow, several
+   times over, for a run of elements that may begin at any column. */
+#define SG_KEPT 8192
+/* What may be written behind the end of values that are written out. */
+#define SG_SLACK 16
+
+SG_INLINE void sg_fill(sg_real *out, double value, int64_t count) {
+    const sg_real rounded = (sg_real)value;
+    for (int64_t i = 0; i < count; ++i)
+        out[i] = rounded;
+}
+
+/* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
+   elements of one count as a row. */
+static __attribute__((noinline, unused)) void sg_expand_rows(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t start,
+    int64_t count) {
+    int64_t row = start / columns;
+    int64_t length = columns - start % columns;
+    if (columns == 1) {
+        values += row * stride;
+        for (int64_t i = 0; i < count; ++i)
+            out[i] = (sg_real)values[i * stride];
+        return;
+    }
+    for (int64_t i = 0; i < count; ++row, length = columns) {
+        const int64_t end = length < count - i ? i + length : count;
+        const sg_real value = (sg_real)values[row * stride];
+        /* Whole vectors: what is too much is overwritten by the next row, or lies behind the end. */
+        for (int64_t j = i; j < end; j += SG_SLACK)
+            for (int64_t k = 0; k < SG_SLACK; ++k)
+                out[j + k] = value;
+        i = end;
+    }
+}
+
+/* The values of columns from `values` on, rounded. */
+static __attribute__((noinline, unused)) void sg_round_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+        out[i] = (sg_real)values[i * stride];
+}
+
+/* The values of the columns of one matrix, over and over. */
+static __attribute__((noinline, unused)) void sg_repeat_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t count) {
+    if (columns == 1) {
+        sg_fill(out, values[0], count);
+        return;
+    }
+    const int64_t first = columns < count ? columns : count;
+    for (int64_t i = 0; i < first; ++i)
+        out[i] = (sg_real)values[i * stride];
+    for (int64_t i = first; i < count; ++i)
+        out[i] = out[i - columns];
+}
+
+/* The values of columns, one for each of `count` elements from the start-th of a tensor on, of several matrices. */
+static __attribute__((noinline, unused)) void sg_expand_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t rows, int64_t columns,
+    int64_t start, int64_t count) {
+    const int64_t row = start / columns;
+    int64_t column = start % columns;
+    int64_t left = rows - row % rows; /* of the matrix */
+    values += row / rows * columns * stride;
+    for (int64_t i = 0; i < count; column = 0) {
+        const int64_t length = columns - column < count - i ? columns - column : count - i;
+        const double *from = values + column * stride;
+        for (int64_t j = 0; j < length; ++j)
+            out[i + j] = (sg_real)from[j * stride];
+        i += length;
+        if (--left == 0) {
+            left = rows;
+            values += columns * stride;
+        }
+    }
+}
+
+/* Eight lanes at a time, which are combined as they would be one by one. */
+typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t sg_eight_bits __attribute__((vector_size(64), aligned(8), may_alias));
+
+#define sg_eight_sum(a, b) ((a) + (b))
+
+SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
+    const sg_eight_bits first = (a > b) | (a != a);
+    return (sg_eight)(((sg_eight_bits)a & first) | ((sg_eight_bits)b & ~first));
+}
+
+/* Narrow rows that are halved abreast. */
+#define SG_ABREAST 16
+/* Tiles of one column that are added up abreast. */
+#define SG_CHAINS 8
+
+/* Reduces terms of rows of a tile. */
+#define SG_REDUCING(name, one, eight)                                                                      \
+    /* The total of a row of which each lane has met the one 128 further on. */                            \
+    static __attribute__((noinline, unused)) double sg_row_##name(const double *halves) {                  \
+        const sg_eight *x = (const sg_eight *)halves;                                                      \
+        sg_eight lanes[8];                                                                                 \
+        for (int64_t i = 0; i < 8; ++i)                                                                    \
+            lanes[i] = eight(x[i], x[i + 8]);                                                              \
+        for (int64_t half = 4; half > 0; half /= 2)                                                        \
+            for (int64_t i = 0; i < half; ++i)                                                             \
+                lanes[i] = eight(lanes[i], lanes[i + half]);                                               \
+        const sg_eight l = lanes[0];                                                                       \
+        return one(one(one(l[0], l[4]), one(l[2], l[6])), one(one(l[1], l[5]), one(l[3], l[7])));          \
+    }                                                                                                      \
+                                                                                                           \
+    /* That of a row of fewer than 256 terms but more than half as many. Lanes without one are +0.0. */    \
+    static __attribute__((noinline, unused)) double sg_part_##name(const double *terms, int64_t count) {   \
+        double halves[SG_TILE_COLUMNS / 2];                                                                \
+        for (int64_t i = 0; i < SG_TILE_COLUMNS / 2; ++i) {                                                \
+            const double low = i < count ? terms[i] : 0.0;                                                 \
+            const double high = i + SG_TILE_COLUMNS / 2 < count ? terms[i + SG_TILE_COLUMNS / 2] : 0.0;    \
+            halves[i] = one(low, high);                                                                    \
+        }                                                                                                  \
+        return sg_row_##name(halves);                                                                      \
+    }                                                                                                      \
+                                                                                                           \
+    /* Those of rows that are narrow and lie behind one another: +0.0 is combined with each lane. */       \
+    static __attribute__((noinline, unused)) void sg_rows_##name(                                          \
+        const double *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
+        double lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
+        int64_t half = 1;                                                                                  \
+        if (width == 1) {                                                                                  \
+            for (int64_t r = 0; r < rows; ++r)                                                             \
+                totals[r * stride] = one(terms[r], 0.0);                                                   \
+            return;                                                                                        \
+        }                                                                                                  \
+        while (2 * half < width)                                                                           \
+            half *= 2;                                                                                     \
+        for (int64_t first = 0; first < rows; first += SG_ABREAST) {                                       \
+            const int64_t there = rows - first < SG_ABREAST ? rows - first : SG_ABREAST;                   \
+            const double *const from = terms + first * width;                                              \
+            for (int64_t c = 0; c < half; ++c)                                                             \
+                for (int64_t r = 0; r < SG_ABREAST; ++r) {                                                 \
+                    const int64_t at = r < there ? r * width + c : 0;                                      \
+                    const double upper = c + half < width ? one(from[at + half], 0.0) : 0.0;               \
+                    lanes[c * SG_ABREAST + r] = one(one(from[at], 0.0), upper);                            \
+                }                                                                                          \
+            for (int64_t h = half / 2; h > 0; h /= 2)                                                      \
+                for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
+                    lanes[i] = one(lanes[i], lanes[i + h * SG_ABREAST]);                                   \
+            for (int64_t r = 0; r < there; ++r)                                                            \
+                totals[(first + r) * stride] = lanes[r];                                                   \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    /* Totals of the only column of tiles below one another: one addition waits for another in a tile alone. */ \
+    static __attribute__((noinline, unused)) void sg_single_##name(                                        \
+        const double *restrict terms, int64_t tiles, double *restrict totals, int64_t stride) {            \
+        for (int64_t first = 0; first < tiles; first += SG_CHAINS) {                                       \
+            const int64_t there = tiles - first < SG_CHAINS ? tiles - first : SG_CHAINS;                   \
+            double chains[SG_CHAINS] = {0.0};                                                              \
+            if (there == SG_CHAINS)                                                                        \
+                for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                                 \
+                    for (int64_t k = 0; k < SG_CHAINS; ++k)                                                \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            else                                                                                           \
+                for (int64_t k = 0; k < there; ++k)                                                        \
+                    for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                             \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            for (int64_t k = 0; k < there; ++k)                                                            \
+                totals[(first + k) * stride] = chains[k];                                                  \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    /* Adds terms of rows to totals of columns, from the top. */                                           \
+    static __attribute__((noinline, unused)) void sg_columns_##name(                                       \
+        double *restrict columns, const double *restrict terms, int64_t rows, int64_t width) {             \
+        for (int64_t r = 0; r < rows; ++r)                                                                 \
+            for (int64_t i = 0; i < width; ++i)                                                            \
+                columns[i] = one(columns[i], terms[r * width + i]);                                        \
+    }
+
+SG_REDUCING(sum, SG_SUM, sg_eight_sum)
+SG_REDUCING(larger, sg_larger, sg_eight_larger)
 
 SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
     return (a < b || a != a) ? a : b;
@@ -441,49 +680,45 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 }
 
 /* Pass 2: wrap_norm_new must be complete first. */
-/* One row: at most SG_LANES elements. A function of its own, because compilers trust `restrict` on parameters only. */
-static __attribute__((noinline)) void sg_run_2(
-    sg_param const *restrict sg_param_at,
-    sg_grad const *restrict sg_grad_at,
-    sg_state *restrict sg_exp_avg_at,
+/* One element: what it stores, and its terms. */
+SG_INLINE void sg_element_2(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
+sg_state *restrict sg_exp_avg_at,
 #if SG_OPTION_wrap_accumulate
-    sg_state *restrict sg_wrap_sum_at,
+sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
-    sg_state const *restrict sg_wrap_average_at,
+sg_state const *restrict sg_wrap_average_at,
 #endif
-    double *restrict sg_lanes_0,
-    const double *restrict sg_values,
-    const sg_real *restrict sg_row, int64_t sg_count) {
 #if SG_OPTION_wrap_accumulate
-    const sg_real scalar = sg_row[0];
+    const sg_real scalar,
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale,
 #endif
-    const sg_real minus_wrap_limit = sg_row[2];
-    const sg_real wrap_limit = sg_row[3];
+    const sg_real minus_wrap_limit,
+    const sg_real wrap_limit,
 #if SG_OPTION_wrap_accumulate
-    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+    const sg_real wrap_normalize_over_wrap_count_or_one,
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real wrap_normalize_or_one = sg_row[5];
+    const sg_real wrap_normalize_or_one,
 #endif
-    const sg_real wrap_l2_differs_from_zero = sg_row[6];
-    const sg_real wrap_l2 = sg_row[7];
-    const sg_real wrap_l1_differs_from_zero = sg_row[8];
-    const sg_real wrap_l1 = sg_row[9];
-    const sg_real beta1 = sg_row[11];
-    const sg_real one_minus_beta1 = sg_row[12];
+    const sg_real wrap_l2_differs_from_zero,
+    const sg_real wrap_l2,
+    const sg_real wrap_l1_differs_from_zero,
+    const sg_real wrap_l1,
+    const sg_real beta1,
+    const sg_real one_minus_beta1,
 #if SG_OPTION_wrap_clip_tensor
-    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+    const sg_real wrap_tensor_factor,
 #endif
 #if SG_OPTION_wrap_clip_global
-    const sg_real wrap_factor = (sg_real)sg_values[1];
+    const sg_real wrap_factor,
 #endif
-    (void)sg_row;
-    (void)sg_values;
-    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
+    double *restrict sg_row_0,
+    int64_t sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
@@ -496,10 +731,6 @@ static __attribute__((noinline)) void sg_run_2(
         const sg_real grad_new = wrap_sum + grad;
 #else
         const sg_real grad_new = grad;
-#endif
-        // wrap_sum = 0
-#if SG_OPTION_wrap_accumulate
-        const sg_real wrap_sum_new = (sg_real)0.0;
 #endif
         // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate
@@ -543,63 +774,335 @@ static __attribute__((noinline)) void sg_run_2(
         const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*grad      specs/adam_mini.yaml:34
+        // exp_avg = beta1*exp_avg + (1 - beta1)*grad      specs/adam_mini.yaml:35
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * grad_new_10;
         const sg_real grad_new_10_times_grad_new_10 = grad_new_10 * grad_new_10;
 
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
-#if SG_OPTION_wrap_accumulate
-        sg_state_store(sg_wrap_sum_at, sg_i, wrap_sum_new);
-#endif
-        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)grad_new_10_times_grad_new_10);
-    }
+        *sg_row_0 = (double)grad_new_10_times_grad_new_10;
 }
 
-__attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, int64_t first_chunk,
-                                                      int64_t last_chunk) {
-    _Alignas(SG_LINE) double sg_lanes[1 * SG_LANES];
-    for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
-        const struct sg_chunk *chunk = &job->chunks[sg_c];
-        void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        for (int64_t sg_l = 0; sg_l < 1 * SG_LANES; ++sg_l)
-            sg_lanes[sg_l] = 0.0;
-        int64_t sg_end = sg_first_row((sg_param *)buffers[0] + chunk->start, sizeof(sg_param));
-        int64_t sg_lane = SG_LANES - sg_end;
-        (void)sg_lane;
-        for (int64_t sg_begin = 0; sg_begin < chunk->count; sg_begin = sg_end, sg_end += SG_LANES, sg_lane = 0) {
-            const int64_t sg_at = chunk->start + sg_begin;
-            sg_run_2(
-                (sg_param *)buffers[0] + sg_at,
-                (sg_grad *)buffers[1] + sg_at,
-                (sg_state *)buffers[2] + sg_at,
+/* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_run_2(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
+sg_state *restrict sg_exp_avg_at,
 #if SG_OPTION_wrap_accumulate
-                (sg_state *)buffers[3] + sg_at,
+sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
-                (sg_state *)buffers[4] + sg_at,
+sg_state const *restrict sg_wrap_average_at,
 #endif
-                sg_lanes + 0 * SG_LANES + sg_lane,
-                job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
-                (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS,
-                (sg_end < chunk->count ? sg_end : chunk->count) - sg_begin);
-        }
-        double *sg_partials = job->partials + sg_c * 1;
-        sg_partials[0] = sg_total_sum(sg_lanes + 0 * SG_LANES);
+    double *restrict sg_row_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real beta1 = sg_row[11];
+    const sg_real one_minus_beta1 = sg_row[12];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i)
+        sg_element_2(
+sg_param_at,
+sg_grad_at,
+sg_exp_avg_at,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    sg_row_0 + sg_i,
+            sg_i);
+}
+
+/* A tile's whole row, from left to right and with what follows from it, so that memory is read
+   steadily. */
+static __attribute__((noinline)) void sg_run_2_by_1(
+sg_param const *restrict sg_param_at_0,
+sg_grad const *restrict sg_grad_at_0,
+sg_state *restrict sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_0,
+#endif
+    double *restrict sg_halves_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real beta1 = sg_row[11];
+    const sg_real one_minus_beta1 = sg_row[12];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < SG_TILE_COLUMNS / 2; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_2(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_0;
+    }
+    for (int64_t sg_i = SG_TILE_COLUMNS / 2; sg_i < SG_TILE_COLUMNS; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_2(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_0;
     }
 }
 
-/* Pass 3: mean_grad_new_10_times_grad_new_10 must be complete first. */
+__attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
+    _Alignas(SG_LINE) double sg_row_0[SG_TERMS];
+    _Alignas(SG_LINE) double sg_halves_0[1 * SG_TILE_COLUMNS / 2];
+    for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
+        const struct sg_tile *tile = &job->tiles[sg_t];
+        void *const *buffers = job->pointers + (int64_t)tile->tensor * SG_BUFFERS;
+        const struct sg_lines *lines = job->lines;
+        const int64_t sg_position = job->positions[tile->tensor];
+        const int64_t *sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        const int64_t sg_rows = sg_geometry[1];
+        const int64_t sg_width = sg_geometry[2];
+        const int64_t sg_first = tile->matrix * sg_rows + tile->row;
+        const int64_t sg_columns_there = tile->columns;
+        const int sg_wide = sg_width > SG_TILE_COLUMNS / 2;
+        (void)lines;
+        /* Where a row is in one tile, that tile's total is its total. */
+        const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
+        const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : SG_ROW_TOTALS;
+        double *const sg_row_totals = sg_across > 1
+            ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
+            : lines->row_totals + (sg_geometry[3] + sg_first) * SG_ROW_TOTALS + 0;
+        if (sg_wide) {
+            for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
+                sg_many = 1;
+                for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
+                    const int64_t sg_count =
+                        sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
+                    if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
+                    const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                    sg_run_2_by_1(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_halves_0,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
+                    }
+                    for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
+                    double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
+                    if (sg_count == SG_TILE_COLUMNS) {
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    continue;
+                    }
+                    const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
+                    sg_run_2(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_row_0,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
+                    }
+                }
+            }
+        } else {
+            /* Whole tiles, if any fit. */
+            int64_t sg_together = SG_TERMS / sg_width;
+            if (sg_together > SG_TILE_ROWS)
+                sg_together -= sg_together % SG_TILE_ROWS;
+            for (int64_t sg_r = 0, sg_behind; sg_r < tile->rows; sg_r += sg_behind) {
+                const int64_t sg_left = SG_TILE_ROWS - sg_r % SG_TILE_ROWS;
+                sg_behind = sg_together < SG_TILE_ROWS && sg_left < sg_together ? sg_left : sg_together;
+                if (sg_behind > tile->rows - sg_r)
+                    sg_behind = tile->rows - sg_r;
+                const int64_t sg_at = (sg_first + sg_r) * sg_width;
+                const int64_t sg_count = sg_behind * sg_width;
+                    sg_run_2(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_row_0,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
+            }
+        }
+    }
+}
+
+/* Pass 3: mean_grad_new_10_times_grad_new_10_rows must be complete first. */
 /* One run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run_3(
     sg_param *restrict sg_param_at,
     sg_grad *restrict sg_grad_at,
     sg_state const *restrict sg_exp_avg_at,
 #if SG_OPTION_wrap_accumulate
-    sg_state const *restrict sg_wrap_sum_at,
+    sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state *restrict sg_wrap_average_at,
 #endif
+    const sg_real *restrict sg_rate_lines,
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
@@ -614,7 +1117,6 @@ static __attribute__((noinline)) void sg_run_3(
 #if SG_OPTION_wrap_keep_average
     const sg_real one_minus_wrap_average_decay = sg_row[19];
 #endif
-    const sg_real rate = (sg_real)sg_values[2];
     (void)sg_row;
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
@@ -623,11 +1125,16 @@ static __attribute__((noinline)) void sg_run_3(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average = sg_state_load(sg_wrap_average_at, sg_i);
 #endif
+        const sg_real rate = sg_rate_lines[sg_i];
 
+        // wrap_sum = 0
+#if SG_OPTION_wrap_accumulate
+        const sg_real wrap_sum_new = (sg_real)0.0;
+#endif
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         const sg_real exp_avg_new = exp_avg;
-        // param = param - (rate*exp_avg + lr*weight_decay*param)      specs/adam_mini.yaml:38
+        // param = param - (rate*exp_avg + lr*weight_decay*param)      specs/adam_mini.yaml:39
         const sg_real param_new_2 = sg_round_param(param_new - (rate * exp_avg_new + lr_times_weight_decay * param_new));
         // wrap_update = wrap_before - param
 #if SG_OPTION_wrap_write_update
@@ -650,29 +1157,57 @@ static __attribute__((noinline)) void sg_run_3(
 #if SG_OPTION_wrap_write_update
         sg_grad_store(sg_grad_at, sg_i, grad_new_11);
 #endif
+#if SG_OPTION_wrap_accumulate
+        sg_state_store(sg_wrap_sum_at, sg_i, wrap_sum_new);
+#endif
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
 #endif
     }
 }
 
-__attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, int64_t first_chunk,
-                                                      int64_t last_chunk) {
+__attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, int64_t first_chunk, int64_t last_chunk) {
+    _Alignas(SG_LINE) sg_real sg_rate_lines[SG_CHUNK + SG_SLACK];
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
         void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        sg_run_3(
-            (sg_param *)buffers[0] + chunk->start,
-            (sg_grad *)buffers[1] + chunk->start,
-            (sg_state *)buffers[2] + chunk->start,
+        const struct sg_lines *lines = job->lines;
+        const int64_t *sg_geometry = lines->geometry + (int64_t)job->positions[chunk->tensor] * SG_GEOMETRY;
+        const int64_t sg_rows = sg_geometry[1];
+        const int64_t sg_width = sg_geometry[2];
+        const int sg_wide = sg_width >= SG_LANES;
+        (void)sg_rows;
+        for (int64_t sg_begin = 0, sg_many; sg_begin < chunk->count; sg_begin += sg_many) {
+            const int64_t sg_at = chunk->start + sg_begin;
+            const int64_t sg_in = sg_at / sg_width;
+            const int64_t sg_column = sg_at - sg_in * sg_width;
+            sg_many = sg_wide ? sg_width - sg_column : SG_CHUNK;
+            if (sg_many > chunk->count - sg_begin)
+                sg_many = chunk->count - sg_begin;
+            if (sg_wide) {
+                const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
+                sg_fill(sg_rate_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 0], sg_out);
+            } else {
+                sg_expand_rows(sg_rate_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 0,
+                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
+            }
+            for (int64_t sg_piece = 0, sg_count; sg_piece < sg_many; sg_piece += sg_count) {
+                sg_count = SG_PIECE < sg_many - sg_piece ? SG_PIECE : sg_many - sg_piece;
+                sg_run_3(
+                    (sg_param *)buffers[0] + sg_at + sg_piece,
+                    (sg_grad *)buffers[1] + sg_at + sg_piece,
+                    (sg_state *)buffers[2] + sg_at + sg_piece,
 #if SG_OPTION_wrap_accumulate
-            (sg_state *)buffers[3] + chunk->start,
+                    (sg_state *)buffers[3] + sg_at + sg_piece,
 #endif
 #if SG_OPTION_wrap_keep_average
-            (sg_state *)buffers[4] + chunk->start,
+                    (sg_state *)buffers[4] + sg_at + sg_piece,
 #endif
-            job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
-            (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
+                    sg_rate_lines + (sg_wide ? 0 : sg_piece),
+                    job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
+                    (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
+            }
+        }
     }
 }
 
@@ -691,6 +1226,8 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         double *const sg_shared_new = stage->shared_new;
         (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
         (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
+        const int64_t *const sg_geometry = stage->lines->geometry + sg_position * SG_GEOMETRY;
+        (void)sg_geometry;
 #if SG_OPTION_wrap_clip_tensor
         const double wrap_max_tensor_norm = sg_wide[0];
 #endif
@@ -725,6 +1262,8 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         double *const sg_shared_new = stage->shared_new;
         (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
         (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
+        const int64_t *const sg_geometry = stage->lines->geometry + sg_position * SG_GEOMETRY;
+        (void)sg_geometry;
 #if SG_OPTION_wrap_clip_global
         const double wrap_clip_eps = sg_wide[1];
 #endif
@@ -749,46 +1288,71 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
         sg_values[1] = wrap_factor;
 #endif
 #if SG_OPTION_wrap_clip_global
-        sg_values[3] = wrap_norm_new;
+        if (sg_position == stage->leader) sg_shared_new[0] = wrap_norm_new;
 #endif
     }
 }
 
-/* Stage 3: scalar work for each tensor of the launch. */
-__attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *stage, int64_t n_tensors) {
-    for (int64_t sg_i = 0; sg_i < n_tensors; ++sg_i) {
-        const int64_t sg_position = stage->positions[sg_i];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[sg_i] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        double *const sg_values = stage->values + sg_position * SG_VALUES;
-        double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
-        double *const sg_shared_new = stage->shared_new;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
+/* Stage 3, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_3(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
         const double beta2 = sg_wide[4];
         const double one_minus_beta2 = sg_wide[5];
         const double sqrt_one_minus_beta2_pow_t = sg_wide[6];
         const double eps = sg_wide[7];
         const double lr_over_one_minus_beta1_pow_t = sg_wide[8];
-#if SG_OPTION_wrap_clip_global
-        const double wrap_norm_new = sg_values[3];
-#endif
-        const double exp_avg_sq = sg_states[0];
-        const double mean_grad_new_10_times_grad_new_10 = sg_totals[2] / sg_size;
-        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2)      specs/adam_mini.yaml:35
-        const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_new_10_times_grad_new_10;
-        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/adam_mini.yaml:36
+        const double exp_avg_sq = sg_row_states[0];
+        const double mean_grad_new_10_times_grad_new_10_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2, blocks)      specs/adam_mini.yaml:36
+        const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_new_10_times_grad_new_10_rows;
+        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/adam_mini.yaml:37
         const double denom = sg_sqrt64(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
-        // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:37
+        // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:38
         const double rate = lr_over_one_minus_beta1_pow_t / denom;
-        sg_values[2] = rate;
-        sg_states[0] = exp_avg_sq_new;
-#if SG_OPTION_wrap_clip_global
-        if (sg_position == stage->leader) sg_shared_new[0] = wrap_norm_new;
-#endif
+        sg_row_values[0] = rate;
+        sg_row_states[0] = exp_avg_sq_new;
+    }
+}
+
+__attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
+    const struct sg_stage *stage = job->stage;
+    const struct sg_lines *lines = stage->lines;
+    for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
+        const struct sg_chunk *piece = &job->pieces[sg_p];
+        const int64_t sg_position = stage->positions[piece->tensor];
+        const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
+            const int64_t sg_line = sg_geometry[3] + sg_l;
+            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_3(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
+        }
     }
 }

@@ -5,9 +5,18 @@
 #define SG_BUFFERS 5
 #define SG_SCALARS 20
 #define SG_WIDE 9
-#define SG_VALUES 4
-#define SG_TOTALS 3
+#define SG_VALUES 2
+#define SG_TOTALS 2
 #define SG_STATES 1
+#define SG_ROW_TOTALS 1
+#define SG_ROW_VALUES 1
+#define SG_ROW_STATES 1
+#define SG_COLUMN_TOTALS 1
+#define SG_COLUMN_VALUES 1
+#define SG_COLUMN_STATES 1
+#define SG_MATRIX_TOTALS 1
+#define SG_MATRIX_VALUES 1
+#define SG_MATRIX_STATES 1
 
 /* Storage types, chosen at compile time: 0 float32, 1 float64, 2 bfloat16, 3 float16. */
 #if !defined(SG_PARAM) || !defined(SG_GRAD)
@@ -329,6 +338,139 @@ SG_FUNCTION int sg_farther(const int sg_head, const sg_type *sg_from) {
     return sg_own > sg_head ? sg_own : sg_head;
 }
 
+/* A tensor is read as sg_geometry[0] matrices of sg_geometry[1] rows and sg_geometry[2] columns. Its lines have
+   numbers, counted through all tensors: the first row, column and matrix are in sg_geometry[3], [4] and [5]. */
+#define SG_GEOMETRY 8
+
+/* What stages have computed for lines, a row of a table each. */
+struct sg_values_of_lines {
+    const double *sg_row;
+    const double *sg_column;
+    const double *sg_matrix;
+};
+
+/* Where an element stands, in lines' numbers. */
+struct sg_place {
+    sg_i64 sg_rows;
+    sg_i64 sg_columns;
+    sg_i64 sg_first_column;
+    sg_i64 sg_in_matrix; /* rows above it in its matrix */
+    sg_i64 sg_in_row;    /* elements before it in its row */
+    sg_i64 sg_row_number;
+    sg_i64 sg_matrix_number;
+
+    __device__ __forceinline__ sg_i64 sg_row() const { return sg_row_number; }
+    __device__ __forceinline__ sg_i64 sg_column() const { return sg_first_column + sg_in_row; }
+    __device__ __forceinline__ sg_i64 sg_matrix() const { return sg_matrix_number; }
+
+    /* To the next element of the tensor. */
+    __device__ __forceinline__ void sg_advance() {
+        if (++sg_in_row == sg_columns) {
+            sg_in_row = 0;
+            ++sg_row_number;
+            if (++sg_in_matrix == sg_rows) {
+                sg_in_matrix = 0;
+                ++sg_matrix_number;
+                sg_first_column += sg_columns;
+            }
+        }
+    }
+};
+
+/* The place of a tensor's element. */
+SG_FUNCTION sg_place sg_placed(const sg_i64 *sg_geometry, const sg_i64 sg_element) {
+    const sg_u64 sg_rows = (sg_u64)sg_geometry[1];
+    const sg_u64 sg_columns = (sg_u64)sg_geometry[2];
+    const sg_u64 sg_row = (sg_u64)sg_element / sg_columns;
+    const sg_u64 sg_matrix = sg_row / sg_rows;
+    sg_place sg_here;
+    sg_here.sg_rows = (sg_i64)sg_rows;
+    sg_here.sg_columns = (sg_i64)sg_columns;
+    sg_here.sg_first_column = sg_geometry[4] + (sg_i64)(sg_matrix * sg_columns);
+    sg_here.sg_in_matrix = (sg_i64)(sg_row - sg_matrix * sg_rows);
+    sg_here.sg_in_row = (sg_i64)((sg_u64)sg_element - sg_row * sg_columns);
+    sg_here.sg_row_number = sg_geometry[3] + (sg_i64)sg_row;
+    sg_here.sg_matrix_number = sg_geometry[5] + (sg_i64)sg_matrix;
+    return sg_here;
+}
+
+/* A part of a matrix, of at most 64 rows and 256 columns. The same in every kernel: the runtime builds the table. */
+struct sg_tile {
+    int tensor;
+    int rows;
+    sg_i64 matrix;
+    sg_i64 row;
+    sg_i64 column;
+    int columns;
+    int padding;
+};
+
+#define SG_TILE_ROWS 64
+#define SG_TILE_COLUMNS SG_THREADS
+
+/* Elements of a row of a tile that a thread takes at most: a warp takes a row, or several that are short. */
+#define SG_SHARE (SG_TILE_COLUMNS / 32)
+
+/* The binary logarithm of the number of threads that take a row of so many words: as few as have one word each, up
+   to a warp. */
+SG_FUNCTION int sg_span_bits(const int sg_words) { return sg_words > 16 ? 5 : 32 - __clz(sg_words - 1); }
+
+/* Of a row's terms, to each thread that has some of them (+0.0 where there is none): their total. Halving is between
+   a thread's own words first, then between threads, at last between the elements of a word. So that no thread is
+   idle while these meet, of two that are sg_apart each takes over one half of the other's elements. */
+template <class sg_kind, int sg_n>
+SG_FUNCTION double sg_row_total(double (&sg_terms)[SG_SHARE / sg_n][sg_n], const int sg_bits, const int sg_columns) {
+#pragma unroll
+    for (int sg_half = SG_SHARE / sg_n / 2; sg_half > 0; sg_half /= 2) {
+#pragma unroll
+        for (int sg_i = 0; sg_i < sg_half * sg_n; ++sg_i) {
+            double &sg_first = sg_terms[sg_i / sg_n][sg_i % sg_n];
+            sg_first = sg_kind::sg_next(sg_first, sg_terms[sg_half + sg_i / sg_n][sg_i % sg_n]);
+        }
+    }
+    double (&sg_own)[sg_n] = sg_terms[0];
+    int sg_apart = (1 << sg_bits) / 2;
+#pragma unroll
+    for (int sg_left = sg_n; sg_left > 1; sg_left /= 2) {
+        const bool sg_upper = ((int)threadIdx.x & sg_apart) != 0;
+#pragma unroll
+        for (int sg_j = 0; sg_j < sg_left / 2; ++sg_j) {
+            const double sg_low = sg_own[sg_j];
+            const double sg_high = sg_own[sg_j + sg_left / 2];
+            const double sg_taken = __shfl_xor_sync(0xffffffffu, sg_upper ? sg_low : sg_high, sg_apart);
+            sg_own[sg_j] = sg_kind::sg_next(sg_upper ? sg_high : sg_low, sg_taken);
+        }
+        sg_apart /= 2;
+    }
+    double sg_total = sg_own[0];
+    for (; sg_apart > 0; sg_apart /= 2) {
+        sg_total = sg_kind::sg_next(sg_total, __shfl_xor_sync(0xffffffffu, sg_total, sg_apart));
+    }
+    sg_apart = (1 << sg_bits) / 2;
+#pragma unroll
+    for (int sg_left = sg_n; sg_left > 1; sg_left /= 2) {
+        sg_total = sg_kind::sg_next(sg_total, __shfl_xor_sync(0xffffffffu, sg_total, sg_apart));
+        sg_apart /= 2;
+    }
+    /* Lanes without threads are +0.0, which make nothing of a total but +0.0 of -0.0. */
+    return sg_columns < SG_TILE_COLUMNS ? sg_kind::sg_next(sg_total, 0.0) : sg_total;
+}
+
+/* The tensor of a launch that has a line: the last that begins at it or before. */
+SG_FUNCTION sg_i64 sg_owner(const sg_i64 *sg_starts, const sg_i64 sg_n_tensors, const sg_i64 sg_line) {
+    sg_i64 sg_low = 0;
+    sg_i64 sg_high = sg_n_tensors;
+    while (sg_high - sg_low > 1) {
+        const sg_i64 sg_middle = (sg_low + sg_high) / 2;
+        if (sg_starts[sg_middle] <= sg_line) {
+            sg_low = sg_middle;
+        } else {
+            sg_high = sg_middle;
+        }
+    }
+    return sg_low;
+}
+
 #if SG_OPTION_wrap_clip_tensor
 /* ---- Pass 0: what hangs on no reduction. ---- */
 
@@ -435,7 +577,8 @@ SG_FUNCTION bool sg_aligned_0(const sg_chunk_buffers_0 &sg_at) {
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_chunk *sg_chunks, long long sg_n_chunks, const int *sg_positions, const double *sg_computed,
-          double *sg_partials) {
+          double *sg_partials, const sg_i64 *sg_shapes, const double *sg_row_computed,
+          const double *sg_column_computed, const double *sg_matrix_computed) {
     __shared__ double sg_shared[SG_LANES * SG_ROW > 1 * SG_THREADS
                                     ? SG_LANES * SG_ROW
                                     : 1 * SG_THREADS];
@@ -632,7 +775,8 @@ SG_FUNCTION bool sg_aligned_1(const sg_chunk_buffers_1 &sg_at) {
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_chunk *sg_chunks, long long sg_n_chunks, const int *sg_positions, const double *sg_computed,
-          double *sg_partials) {
+          double *sg_partials, const sg_i64 *sg_shapes, const double *sg_row_computed,
+          const double *sg_column_computed, const double *sg_matrix_computed) {
     __shared__ double sg_shared[SG_LANES * SG_ROW > 1 * SG_THREADS
                                     ? SG_LANES * SG_ROW
                                     : 1 * SG_THREADS];
@@ -717,7 +861,7 @@ sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 
 /* ---- Pass 2: wrap_norm_new must be complete first. ---- */
 
-/* Where the buffers of a chunk begin. */
+/* Where the buffers of a tile begin. */
 struct sg_chunk_buffers_2 {
     sg_param *sg_param_at;
     sg_grad *sg_grad_at;
@@ -760,12 +904,12 @@ struct sg_scalars_2 {
 /* What the terms of sg_n elements are formed of: of each reduction one number, or two. */
 template <int sg_n>
 struct sg_operands_2 {
-    sg_real sg_0_0[sg_n];
+    sg_real sg_row_0_0[sg_n];
 };
 
-/* Updates sg_n elements of a chunk, from the sg_first-th on, and says what their terms are formed of. */
+/* Updates sg_n elements of a tile, from the sg_first-th on, and says what their terms are formed of. */
 template <int sg_n>
-SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2 &sg_row, const int sg_first,
+SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2 &sg_row, const sg_i64 sg_first,
     sg_operands_2<sg_n> &sg_x) {
 #if SG_OPTION_wrap_accumulate
     const sg_real scalar = sg_row.scalar;
@@ -820,10 +964,6 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
 #else
         const sg_real grad_new = grad;
 #endif
-        // wrap_sum = 0
-#if SG_OPTION_wrap_accumulate
-        const sg_real wrap_sum_new = (sg_real)0.0;
-#endif
         // grad = where(wrap_maximize != 0, -1, 1)*where(wrap_clip_sum != 0, 1, wrap_normalize)/(wrap_unscale*where(wrap_clip_sum != 0, 1, wrap_count))*grad
 #if SG_OPTION_wrap_accumulate
         const sg_real grad_new_2 = scalar * grad_new;
@@ -866,24 +1006,18 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
         const sg_real grad_new_9 = wrap_l2_differs_from_zero != (sg_real)0.0 ? grad_new_8 + wrap_l2 * param : grad_new_8;
         // grad = where(wrap_l1 != 0, grad + wrap_l1*sign(param), grad)
         const sg_real grad_new_10 = wrap_l1_differs_from_zero != (sg_real)0.0 ? grad_new_9 + wrap_l1 * sg_sign(param) : grad_new_9;
-        // exp_avg = beta1*exp_avg + (1 - beta1)*grad      specs/adam_mini.yaml:34
+        // exp_avg = beta1*exp_avg + (1 - beta1)*grad      specs/adam_mini.yaml:35
         const sg_real exp_avg_new = beta1 * exp_avg + one_minus_beta1 * grad_new_10;
         const sg_real grad_new_10_times_grad_new_10 = grad_new_10 * grad_new_10;
 
-        sg_x.sg_0_0[sg_k] = grad_new_10_times_grad_new_10;
+        sg_x.sg_row_0_0[sg_k] = grad_new_10_times_grad_new_10;
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
-#if SG_OPTION_wrap_accumulate
-        sg_lanes_wrap_sum[sg_k] = wrap_sum_new;
-#endif
     }
     sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
-#if SG_OPTION_wrap_accumulate
-    sg_store(sg_at.sg_wrap_sum_at + sg_first, sg_lanes_wrap_sum);
-#endif
 }
 
-/* Whether every buffer of the chunk begins at a 128-bit word. */
-SG_FUNCTION bool sg_aligned_2(const sg_chunk_buffers_2 &sg_at) {
+/* Whether a tile may be read by 128-bit words: its buffers begin at such, and so do its rows. */
+SG_FUNCTION bool sg_aligned_2(const sg_chunk_buffers_2 &sg_at, const sg_i64 sg_width) {
     sg_u64 sg_address = 0;
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_param_at);
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_grad_at);
@@ -891,35 +1025,70 @@ SG_FUNCTION bool sg_aligned_2(const sg_chunk_buffers_2 &sg_at) {
 #if SG_OPTION_wrap_accumulate
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_wrap_sum_at);
 #endif
-    return (sg_address & 15u) == 0;
+    return (sg_address & 15u) == 0 && sg_width % SG_LANES == 0;
 }
 
-/* Each chunk is taken by one block, in rounds of a word for each thread. Elements behind the last whole word, or
-   all of them where a buffer is misaligned, go one by one to the thread that is their lane. */
+/* A tile, by one block, in batches of rows: as many as its threads reach if each takes words of sg_n elements, of
+   which a warp has 32 beside one another. Terms of a row are lanes. Those of columns go through shared memory to
+   the thread that has the column, which adds them from the top. sg_row_partial and sg_column_partial: where the
+   totals of the tile's first row and of the thread's column belong. */
+template <int sg_n>
+SG_FUNCTION void sg_walk_2(const sg_tile &sg_this, const sg_chunk_buffers_2 &sg_at, const sg_scalars_2 &sg_row,
+    const sg_i64 sg_width, double *sg_row_partial) {
+    const int sg_thread = (int)threadIdx.x;
+    const int sg_bits = sg_span_bits((sg_this.columns + sg_n - 1) / sg_n);
+    const int sg_first = (sg_thread & ((1 << sg_bits) - 1)) * sg_n;
+    const int sg_batch = SG_THREADS >> sg_bits;
+
+#pragma unroll 1
+    for (int sg_b = 0; sg_b < sg_this.rows; sg_b += sg_batch) {
+        const int sg_down = sg_b + (sg_thread >> sg_bits);
+        sg_operands_2<sg_n> sg_x[SG_SHARE / sg_n] = {};
+#pragma unroll
+        for (int sg_w = 0; sg_w < SG_SHARE / sg_n; ++sg_w) {
+            const int sg_along = sg_w * 32 * sg_n + sg_first;
+            if (sg_down < sg_this.rows && sg_along < sg_this.columns) {
+                sg_update_2<sg_n>(sg_at, sg_row, sg_down * sg_width + sg_along, sg_x[sg_w]);
+            }
+        }
+        {
+            double sg_terms[SG_SHARE / sg_n][sg_n];
+#pragma unroll
+            for (int sg_i = 0; sg_i < SG_SHARE; ++sg_i) {
+                sg_terms[sg_i / sg_n][sg_i % sg_n] = sg_mean::sg_term(sg_x[sg_i / sg_n].sg_row_0_0[sg_i % sg_n]);
+            }
+            const double sg_total = sg_row_total<sg_mean, sg_n>(sg_terms, sg_bits, sg_this.columns);
+            if (sg_first == 0 && sg_down < sg_this.rows) {
+                sg_row_partial[sg_down * ((sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS) * 1 + 0] = sg_total;
+            }
+        }
+    }
+}
+
+/* Words where rows are long enough that every thread has whole ones to exchange, else elements one by one. */
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
-          const sg_chunk *sg_chunks, long long sg_n_chunks, const int *sg_positions, const double *sg_computed,
-          double *sg_partials) {
-    __shared__ double sg_shared[SG_LANES * SG_ROW > 1 * SG_THREADS
-                                    ? SG_LANES * SG_ROW
-                                    : 1 * SG_THREADS];
-    const int sg_thread = (int)threadIdx.x;
-    for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_chunks; sg_c += gridDim.x) {
-        const sg_chunk sg_this = sg_chunks[sg_c];
+          const sg_tile *sg_tiles, long long sg_n_tiles, const int *sg_positions, const double *sg_computed,
+          const sg_i64 *sg_shapes, const double *sg_row_computed, const double *sg_column_computed,
+          const double *sg_matrix_computed, const sg_i64 *sg_offsets, double *sg_row_partials,
+          double *sg_column_partials) {
+    for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_tiles; sg_c += gridDim.x) {
+        const sg_tile sg_this = sg_tiles[sg_c];
         const sg_u64 *sg_buffers = sg_pointers + (sg_i64)sg_this.tensor * SG_BUFFERS;
         const sg_real *sg_scalars = sg_table + (sg_i64)sg_rows[sg_this.tensor] * SG_SCALARS;
-        const double *sg_values = sg_computed + (sg_i64)sg_positions[sg_this.tensor] * SG_VALUES;
+        const sg_i64 sg_position = sg_positions[sg_this.tensor];
+        const sg_i64 *sg_geometry = sg_shapes + sg_position * SG_GEOMETRY;
+        const double *sg_values = sg_computed + sg_position * SG_VALUES;
+        const sg_i64 sg_width = sg_geometry[2];
+        const sg_i64 sg_row_above = sg_this.matrix * sg_geometry[1] + sg_this.row;
+        const sg_i64 sg_begin = sg_row_above * sg_width + sg_this.column;
 
         sg_chunk_buffers_2 sg_at;
-        sg_at.sg_param_at =
-            sg_global<sg_param>(sg_buffers, 0) + sg_this.start;
-        sg_at.sg_grad_at =
-            sg_global<sg_grad>(sg_buffers, 1) + sg_this.start;
-        sg_at.sg_exp_avg_at =
-            sg_global<sg_state>(sg_buffers, 2) + sg_this.start;
+        sg_at.sg_param_at = sg_global<sg_param>(sg_buffers, 0) + sg_begin;
+        sg_at.sg_grad_at = sg_global<sg_grad>(sg_buffers, 1) + sg_begin;
+        sg_at.sg_exp_avg_at = sg_global<sg_state>(sg_buffers, 2) + sg_begin;
 #if SG_OPTION_wrap_accumulate
-        sg_at.sg_wrap_sum_at =
-            sg_global<sg_state>(sg_buffers, 3) + sg_this.start;
+        sg_at.sg_wrap_sum_at = sg_global<sg_state>(sg_buffers, 3) + sg_begin;
 #endif
 
         sg_scalars_2 sg_row;
@@ -949,56 +1118,33 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if SG_OPTION_wrap_clip_global
         sg_row.wrap_factor = sg_rounded(sg_values[1]);
 #endif
-
-        double sg_lane_0 = 0.0;
-        const int sg_words = sg_aligned_2(sg_at) ? sg_this.count / SG_LANES : 0;
-#pragma unroll 1
-        for (int sg_b = 0; sg_b < sg_words; sg_b += SG_THREADS) {
-            sg_operands_2<SG_LANES> sg_x = {};
-            if (sg_b + sg_thread < sg_words) {
-                sg_update_2<SG_LANES>(sg_at, sg_row, (sg_b + sg_thread) * SG_LANES, sg_x);
-            }
-            const int sg_count = (sg_words - sg_b) * SG_LANES;
-            sg_lane_0 = sg_taken<sg_mean>(sg_lane_0, sg_count, sg_shared, sg_x.sg_0_0);
+        const sg_i64 sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
+        double *sg_row_partial = sg_row_partials +
+            (sg_offsets[2 * (sg_i64)sg_this.tensor] + sg_row_above * sg_across + sg_this.column / SG_TILE_COLUMNS) * 1;
+        if (sg_this.columns >= SG_LANES * SG_LANES && sg_aligned_2(sg_at, sg_width)) {
+            sg_walk_2<SG_LANES>(sg_this, sg_at, sg_row, sg_width, sg_row_partial);
+        } else {
+            sg_walk_2<1>(sg_this, sg_at, sg_row, sg_width, sg_row_partial);
         }
-        const int sg_behind = sg_words * SG_LANES;
-#pragma unroll 1
-        for (int sg_s = sg_behind + ((sg_thread - sg_behind) & (SG_THREADS - 1)); sg_s < sg_this.count;
-             sg_s += SG_THREADS) {
-            sg_operands_2<1> sg_x;
-            sg_update_2<1>(sg_at, sg_row, sg_s, sg_x);
-            sg_lane_0 = sg_mean::sg_next(sg_lane_0, sg_mean::sg_term(sg_x.sg_0_0[0]));
-        }
-
-        sg_shared[0 * SG_THREADS + sg_thread] = sg_lane_0;
-        __syncthreads();
-#pragma unroll
-        for (int sg_half = SG_THREADS / 2; sg_half > 0; sg_half /= 2) {
-            if (sg_thread < sg_half) {
-                sg_halve<sg_mean>(sg_shared + 0 * SG_THREADS, sg_half);
-            }
-            __syncthreads();
-        }
-        if (sg_thread == 0) {
-            sg_partials[sg_c * 1 + 0] = sg_shared[0 * SG_THREADS];
-        }
-        __syncthreads();
     }
 }
 
-/* ---- Pass 3: mean_grad_new_10_times_grad_new_10 must be complete first. ---- */
+/* ---- Pass 3: mean_grad_new_10_times_grad_new_10_rows must be complete first. ---- */
 
 /* Where the buffers of a chunk begin. */
 struct sg_chunk_buffers_3 {
     sg_param *sg_param_at;
     sg_grad *sg_grad_at;
     sg_state *sg_exp_avg_at;
+#if SG_OPTION_wrap_accumulate
+    sg_state *sg_wrap_sum_at;
+#endif
 #if SG_OPTION_wrap_keep_average
     sg_state *sg_wrap_average_at;
 #endif
 };
 
-/* The tensor's row of the scalar table, and what stages have computed for it. */
+/* The tensor's row of the scalar table. */
 struct sg_scalars_3 {
     sg_real one_minus_lr_times_wrap_weight_decay;
     sg_real lr_times_weight_decay;
@@ -1012,12 +1158,12 @@ struct sg_scalars_3 {
 #if SG_OPTION_wrap_keep_average
     sg_real one_minus_wrap_average_decay;
 #endif
-    sg_real rate;
 };
 
 /* Updates sg_n elements of a chunk, from the sg_first-th on. */
 template <int sg_n>
-SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3 &sg_row, const int sg_first) {
+SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3 &sg_row, const int sg_first,
+    const sg_values_of_lines &sg_lines, sg_place sg_here) {
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row.one_minus_lr_times_wrap_weight_decay;
     const sg_real lr_times_weight_decay = sg_row.lr_times_weight_decay;
     const sg_real wrap_from_below_differs_from_zero = sg_row.wrap_from_below_differs_from_zero;
@@ -1030,10 +1176,12 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #if SG_OPTION_wrap_keep_average
     const sg_real one_minus_wrap_average_decay = sg_row.one_minus_wrap_average_decay;
 #endif
-    const sg_real rate = sg_row.rate;
     sg_real sg_lanes_param[sg_n];
     sg_real sg_lanes_grad[sg_n];
     sg_real sg_lanes_exp_avg[sg_n];
+#if SG_OPTION_wrap_accumulate
+    sg_real sg_lanes_wrap_sum[sg_n];
+#endif
 #if SG_OPTION_wrap_keep_average
     sg_real sg_lanes_wrap_average[sg_n];
 #endif
@@ -1049,11 +1197,16 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average = sg_lanes_wrap_average[sg_k];
 #endif
+        const sg_real rate = sg_rounded(sg_lines.sg_row[sg_here.sg_row() * SG_ROW_VALUES + 0]);
 
+        // wrap_sum = 0
+#if SG_OPTION_wrap_accumulate
+        const sg_real wrap_sum_new = (sg_real)0.0;
+#endif
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
         const sg_real exp_avg_new = exp_avg;
-        // param = param - (rate*exp_avg + lr*weight_decay*param)      specs/adam_mini.yaml:38
+        // param = param - (rate*exp_avg + lr*weight_decay*param)      specs/adam_mini.yaml:39
         const sg_real param_new_2 = sg_round_param(param_new - (rate * exp_avg_new + lr_times_weight_decay * param_new));
         // wrap_update = wrap_before - param
 #if SG_OPTION_wrap_write_update
@@ -1076,13 +1229,20 @@ SG_FUNCTION void sg_update_3(const sg_chunk_buffers_3 &sg_at, const sg_scalars_3
 #if SG_OPTION_wrap_write_update
         sg_lanes_grad[sg_k] = grad_new_11;
 #endif
+#if SG_OPTION_wrap_accumulate
+        sg_lanes_wrap_sum[sg_k] = wrap_sum_new;
+#endif
 #if SG_OPTION_wrap_keep_average
         sg_lanes_wrap_average[sg_k] = wrap_average_new;
 #endif
+        sg_here.sg_advance();
     }
     sg_store(sg_at.sg_param_at + sg_first, sg_lanes_param);
 #if SG_OPTION_wrap_write_update
     sg_store(sg_at.sg_grad_at + sg_first, sg_lanes_grad);
+#endif
+#if SG_OPTION_wrap_accumulate
+    sg_store(sg_at.sg_wrap_sum_at + sg_first, sg_lanes_wrap_sum);
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_store(sg_at.sg_wrap_average_at + sg_first, sg_lanes_wrap_average);
@@ -1096,6 +1256,9 @@ SG_FUNCTION int sg_head_3(const sg_chunk_buffers_3 &sg_at, const int sg_count) {
     sg_head = sg_farther(sg_head, sg_at.sg_param_at);
     sg_head = sg_farther(sg_head, sg_at.sg_grad_at);
     sg_head = sg_farther(sg_head, sg_at.sg_exp_avg_at);
+#if SG_OPTION_wrap_accumulate
+    sg_head = sg_farther(sg_head, sg_at.sg_wrap_sum_at);
+#endif
 #if SG_OPTION_wrap_keep_average
     sg_head = sg_farther(sg_head, sg_at.sg_wrap_average_at);
 #endif
@@ -1103,6 +1266,9 @@ SG_FUNCTION int sg_head_3(const sg_chunk_buffers_3 &sg_at, const int sg_count) {
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_param_at + sg_head);
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_grad_at + sg_head);
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_exp_avg_at + sg_head);
+#if SG_OPTION_wrap_accumulate
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_wrap_sum_at + sg_head);
+#endif
 #if SG_OPTION_wrap_keep_average
     sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_wrap_average_at + sg_head);
 #endif
@@ -1113,12 +1279,12 @@ SG_FUNCTION int sg_head_3(const sg_chunk_buffers_3 &sg_at, const int sg_count) {
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_chunk *sg_chunks, long long sg_n_chunks, const int *sg_positions, const double *sg_computed,
-          double *sg_partials) {
+          double *sg_partials, const sg_i64 *sg_shapes, const double *sg_row_computed,
+          const double *sg_column_computed, const double *sg_matrix_computed) {
     for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_chunks; sg_c += gridDim.x) {
         const sg_chunk sg_this = sg_chunks[sg_c];
         const sg_u64 *sg_buffers = sg_pointers + (sg_i64)sg_this.tensor * SG_BUFFERS;
         const sg_real *sg_scalars = sg_table + (sg_i64)sg_rows[sg_this.tensor] * SG_SCALARS;
-        const double *sg_values = sg_computed + (sg_i64)sg_positions[sg_this.tensor] * SG_VALUES;
 
         sg_chunk_buffers_3 sg_at;
         sg_at.sg_param_at =
@@ -1127,6 +1293,10 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
             sg_global<sg_grad>(sg_buffers, 1) + sg_this.start;
         sg_at.sg_exp_avg_at =
             sg_global<sg_state>(sg_buffers, 2) + sg_this.start;
+#if SG_OPTION_wrap_accumulate
+        sg_at.sg_wrap_sum_at =
+            sg_global<sg_state>(sg_buffers, 3) + sg_this.start;
+#endif
 #if SG_OPTION_wrap_keep_average
         sg_at.sg_wrap_average_at =
             sg_global<sg_state>(sg_buffers, 4) + sg_this.start;
@@ -1145,28 +1315,28 @@ sg_pass_3(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if SG_OPTION_wrap_keep_average
         sg_row.one_minus_wrap_average_decay = sg_scalars[19];
 #endif
-        sg_row.rate = sg_rounded(sg_values[2]);
 
+        const sg_i64 *sg_geometry = sg_shapes + (sg_i64)sg_positions[sg_this.tensor] * SG_GEOMETRY;
+        const sg_values_of_lines sg_lines = {sg_row_computed, sg_column_computed, sg_matrix_computed};
         const int sg_head_count = sg_head_3(sg_at, sg_this.count);
         const int sg_words = (sg_this.count - sg_head_count) / SG_LANES;
         for (int sg_w = threadIdx.x; sg_w < sg_words; sg_w += blockDim.x) {
-            sg_update_3<SG_LANES>(sg_at, sg_row, sg_head_count + sg_w * SG_LANES);
+            sg_update_3<SG_LANES>(sg_at, sg_row, sg_head_count + sg_w * SG_LANES, sg_lines, sg_placed(sg_geometry, sg_this.start + sg_head_count + sg_w * SG_LANES));
         }
         const int sg_singles = sg_this.count - sg_words * SG_LANES;
         for (int sg_s = threadIdx.x; sg_s < sg_singles; sg_s += blockDim.x) {
-            sg_update_3<1>(sg_at, sg_row, sg_s < sg_head_count ? sg_s : sg_s + sg_words * SG_LANES);
+            sg_update_3<1>(sg_at, sg_row, sg_s < sg_head_count ? sg_s : sg_s + sg_words * SG_LANES, sg_lines, sg_placed(sg_geometry, sg_this.start + (sg_s < sg_head_count ? sg_s : sg_s + sg_words * SG_LANES)));
         }
     }
 }
 
-#if SG_OPTION_wrap_clip_tensor
 /* ---- Stage 1: scalars of each tensor, in float64. ---- */
 
 extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
-           long long sg_n_tensors) {
+           long long sg_n_tensors, const sg_i64 *sg_shapes) {
     for (sg_i64 sg_i = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_i < sg_n_tensors;
          sg_i += (sg_i64)gridDim.x * blockDim.x) {
         const sg_i64 sg_position = sg_positions[sg_i];
@@ -1175,6 +1345,7 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double sg_size = sg_sizes[sg_position];
         double *sg_values = sg_computed + sg_position * SG_VALUES;
         double *sg_states = sg_kept + sg_position * SG_STATES;
+        const sg_i64 *sg_geometry = sg_shapes + sg_position * SG_GEOMETRY;
 #if SG_OPTION_wrap_clip_tensor
         const double wrap_max_tensor_norm = sg_wide[0];
 #endif
@@ -1195,16 +1366,14 @@ sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, 
 #endif
     }
 }
-#endif
 
-#if SG_OPTION_wrap_clip_global
 /* ---- Stage 2: scalars of each tensor, in float64. ---- */
 
 extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
-           long long sg_n_tensors) {
+           long long sg_n_tensors, const sg_i64 *sg_shapes) {
     for (sg_i64 sg_i = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_i < sg_n_tensors;
          sg_i += (sg_i64)gridDim.x * blockDim.x) {
         const sg_i64 sg_position = sg_positions[sg_i];
@@ -1213,6 +1382,7 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         const double sg_size = sg_sizes[sg_position];
         double *sg_values = sg_computed + sg_position * SG_VALUES;
         double *sg_states = sg_kept + sg_position * SG_STATES;
+        const sg_i64 *sg_geometry = sg_shapes + sg_position * SG_GEOMETRY;
 #if SG_OPTION_wrap_clip_global
         const double wrap_clip_eps = sg_wide[1];
 #endif
@@ -1239,49 +1409,56 @@ sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, 
         sg_values[1] = wrap_factor;
 #endif
 #if SG_OPTION_wrap_clip_global
-        sg_values[3] = wrap_norm_new;
+        if (sg_position == sg_leader) sg_shared_new[0] = wrap_norm_new;
 #endif
     }
 }
-#endif
 
-/* ---- Stage 3: scalars of each tensor, in float64. ---- */
+/* ---- Stage 3, rows: numbers of each, in float64. ---- */
 
 extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
-sg_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
-           const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
-           double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
-           long long sg_n_tensors) {
-    for (sg_i64 sg_i = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_i < sg_n_tensors;
-         sg_i += (sg_i64)gridDim.x * blockDim.x) {
+sg_rows_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
+           const double *sg_over_all, const double *sg_sizes, double sg_total_size, const double *sg_computed,
+           const double *sg_kept, const double *sg_shared, const sg_i64 *sg_shapes,
+           const double *sg_matrix_reduced, const double *sg_matrix_computed, const double *sg_matrix_kept,
+           const double *sg_row_reduced, double *sg_row_computed, double *sg_row_kept,
+           const sg_i64 *sg_starts, long long sg_n_tensors) {
+    const sg_i64 sg_n_lines = sg_starts[sg_n_tensors];
+    for (sg_i64 sg_l = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_l < sg_n_lines;
+         sg_l += (sg_i64)gridDim.x * blockDim.x) {
+        const sg_i64 sg_i = sg_owner(sg_starts, sg_n_tensors, sg_l);
         const sg_i64 sg_position = sg_positions[sg_i];
         const double *sg_wide = sg_table + (sg_i64)sg_rows[sg_i] * SG_WIDE;
         const double *sg_totals = sg_reduced + sg_position * SG_TOTALS;
         const double sg_size = sg_sizes[sg_position];
-        double *sg_values = sg_computed + sg_position * SG_VALUES;
-        double *sg_states = sg_kept + sg_position * SG_STATES;
+        const double *sg_values = sg_computed + sg_position * SG_VALUES;
+        const double *sg_states = sg_kept + sg_position * SG_STATES;
+        const sg_i64 *sg_geometry = sg_shapes + sg_position * SG_GEOMETRY;
+        const sg_i64 sg_line = sg_l - sg_starts[sg_i];
+        const sg_i64 sg_matrix = sg_geometry[5] + sg_line / sg_geometry[1];
+        const sg_i64 sg_row = sg_geometry[3] + sg_line;
+        const double *sg_row_totals = sg_row_reduced + sg_row * SG_ROW_TOTALS;
+        double *sg_row_values = sg_row_computed + sg_row * SG_ROW_VALUES;
+        double *sg_row_states = sg_row_kept + sg_row * SG_ROW_STATES;
+        const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
+        const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
+        const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
         const double beta2 = sg_wide[4];
         const double one_minus_beta2 = sg_wide[5];
         const double sqrt_one_minus_beta2_pow_t = sg_wide[6];
         const double eps = sg_wide[7];
         const double lr_over_one_minus_beta1_pow_t = sg_wide[8];
-#if SG_OPTION_wrap_clip_global
-        const double wrap_norm_new = sg_values[3];
-#endif
-        const double exp_avg_sq = sg_states[0];
+        const double exp_avg_sq = sg_row_states[0];
 
-        const double mean_grad_new_10_times_grad_new_10 = sg_totals[2] / sg_size;
-        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2)      specs/adam_mini.yaml:35
-        const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_new_10_times_grad_new_10;
-        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/adam_mini.yaml:36
+        const double mean_grad_new_10_times_grad_new_10_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2, blocks)      specs/adam_mini.yaml:36
+        const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_new_10_times_grad_new_10_rows;
+        // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/adam_mini.yaml:37
         const double denom = sg_sqrt64(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
-        // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:37
+        // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:38
         const double rate = lr_over_one_minus_beta1_pow_t / denom;
 
-        sg_values[2] = rate;
-        sg_states[0] = exp_avg_sq_new;
-#if SG_OPTION_wrap_clip_global
-        if (sg_position == sg_leader) sg_shared_new[0] = wrap_norm_new;
-#endif
+        sg_row_values[0] = rate;
+        sg_row_states[0] = exp_avg_sq_new;
     }
 }

@@ -20,7 +20,7 @@
     param = (1 - lr*wrap_weight_decay)*param
     when wrap_write_update: wrap_before = param
     exp_avg = beta1*exp_avg + (1 - beta1)*grad
-    exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2)
+    exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2, blocks)
     denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps
     rate = lr/(1 - beta1**t)/denom
     param = param - (rate*exp_avg + lr*weight_decay*param)
@@ -57,9 +57,9 @@ def update(
     param: Any,
     grad: Any,
     exp_avg: Any,
+    exp_avg_sq: Any,
     wrap_sum: Any,
     wrap_average: Any,
-    exp_avg_sq: float,
     wrap_calls: float,
     wrap_norm: float,
     lr: float,
@@ -93,8 +93,9 @@ def update(
     wrap_write_update: bool,
     real: Any,
     rounded: Any,
+    ndim: float,
 ) -> Generator[Any, float, tuple[Any, ...]]:
-    """One update: returns the new param, exp_avg, wrap_sum, wrap_average, exp_avg_sq, wrap_calls, wrap_norm, grad.
+    """One update: returns the new param, exp_avg, exp_avg_sq, wrap_sum, wrap_average, wrap_calls, wrap_norm, grad.
 
     Arrays of elements have the compute type ``real``; scalars are Python floats, which NumPy rounds
     to it where they meet. State that does not exist under the options is None.
@@ -126,11 +127,11 @@ def update(
     param = rounded((1 - lr * wrap_weight_decay) * param)
     if wrap_write_update:
         wrap_before = param
-    exp_avg = beta1 * exp_avg + (1 - beta1) * grad  # specs/adam_mini.yaml:34
-    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * mean(power(grad, 2))  # specs/adam_mini.yaml:35
-    denom = divide(sqrt(exp_avg_sq), sqrt(1 - power(beta2, t))) + eps  # specs/adam_mini.yaml:36
-    rate = divide(divide(lr, 1 - power(beta1, t)), denom)  # specs/adam_mini.yaml:37
-    param = rounded(param - (rate * exp_avg + lr * weight_decay * param))  # specs/adam_mini.yaml:38
+    exp_avg = beta1 * exp_avg + (1 - beta1) * grad  # specs/adam_mini.yaml:35
+    exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * mean(power(grad, 2), "rows")  # specs/adam_mini.yaml:36
+    denom = divide(sqrt(exp_avg_sq), sqrt(1 - power(beta2, t))) + eps  # specs/adam_mini.yaml:37
+    rate = divide(divide(lr, 1 - power(beta1, t)), denom)  # specs/adam_mini.yaml:38
+    param = rounded(param - (real(rate) * exp_avg + lr * weight_decay * param))  # specs/adam_mini.yaml:39
     if wrap_write_update:
         wrap_update = wrap_before - param
     param = rounded(maximum(param, wrap_low) if wrap_from_below != 0 else param)
@@ -139,4 +140,4 @@ def update(
         wrap_average = wrap_average_decay * wrap_average + (1 - wrap_average_decay) * param
     if wrap_write_update:
         grad = wrap_update
-    return param, exp_avg, wrap_sum, wrap_average, exp_avg_sq, wrap_calls, wrap_norm, grad
+    return param, exp_avg, exp_avg_sq, wrap_sum, wrap_average, wrap_calls, wrap_norm, grad

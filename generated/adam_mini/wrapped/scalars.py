@@ -141,11 +141,11 @@ def buffers_written(
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
     names: list[str] = []
     names.append("exp_avg")
-    if wrap_accumulate:
-        names.append("wrap_sum")
     names.append("param")
     if wrap_write_update:
         names.append("grad")
+    if wrap_accumulate:
+        names.append("wrap_sum")
     if wrap_keep_average:
         names.append("wrap_average")
     return (*names,)

@@ -265,12 +265,23 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 /* Tiles that lie side by side, at most: rows are read through all of them. */
 #define SG_TILES 16
 __attribute__((visibility("default"))) const int64_t sg_tiles = SG_TILES; /* for whoever cuts the tiles */
-/* Elements ahead that are asked for. */
-#define SG_AHEAD 512
-/* Elements for which values of lines are written out at a time: in passes over chunks that form no reductions, */
-#define SG_EXPANDED 1024
-/* and in those that do, whose chunks are this long. */
+/* Elements of narrow rows that are taken together: their terms are kept until they are reduced. */
+#define SG_TERMS 1024
+/* Elements of a chunk that are worked on at a time. */
 #define SG_CHUNK 4096
+/* Elements of a long row that are, where no lanes decide; so many times a row's value is written out. */
+#define SG_PIECE 1024
+/* Columns of a matrix whose values are kept, once they are rounded, for all its rows; or, if it is narrow, several
+   times over, for a run of elements that may begin at any column. */
+#define SG_KEPT 8192
+/* What may be written behind the end of values that are written out. */
+#define SG_SLACK 16
+
+SG_INLINE void sg_fill(sg_real *out, double value, int64_t count) {
+    const sg_real rounded = (sg_real)value;
+    for (int64_t i = 0; i < count; ++i)
+        out[i] = rounded;
+}
 
 /* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
    elements of one count as a row. */
@@ -280,19 +291,44 @@ static __attribute__((noinline, unused)) void sg_expand_rows(
     int64_t row = start / columns;
     int64_t length = columns - start % columns;
     if (columns == 1) {
+        values += row * stride;
         for (int64_t i = 0; i < count; ++i)
-            out[i] = (sg_real)values[(row + i) * stride];
+            out[i] = (sg_real)values[i * stride];
         return;
     }
     for (int64_t i = 0; i < count; ++row, length = columns) {
         const int64_t end = length < count - i ? i + length : count;
         const sg_real value = (sg_real)values[row * stride];
-        for (; i < end; ++i)
-            out[i] = value;
+        /* Whole vectors: what is too much is overwritten by the next row, or lies behind the end. */
+        for (int64_t j = i; j < end; j += SG_SLACK)
+            for (int64_t k = 0; k < SG_SLACK; ++k)
+                out[j + k] = value;
+        i = end;
     }
 }
 
-/* The values of columns. */
+/* The values of columns from `values` on, rounded. */
+static __attribute__((noinline, unused)) void sg_round_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+        out[i] = (sg_real)values[i * stride];
+}
+
+/* The values of the columns of one matrix, over and over. */
+static __attribute__((noinline, unused)) void sg_repeat_columns(
+    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t count) {
+    if (columns == 1) {
+        sg_fill(out, values[0], count);
+        return;
+    }
+    const int64_t first = columns < count ? columns : count;
+    for (int64_t i = 0; i < first; ++i)
+        out[i] = (sg_real)values[i * stride];
+    for (int64_t i = first; i < count; ++i)
+        out[i] = out[i - columns];
+}
+
+/* The values of columns, one for each of `count` elements from the start-th of a tensor on, of several matrices. */
 static __attribute__((noinline, unused)) void sg_expand_columns(
     sg_real *restrict out, const double *restrict values, int64_t stride, int64_t rows, int64_t columns,
     int64_t start, int64_t count) {
@@ -313,76 +349,106 @@ static __attribute__((noinline, unused)) void sg_expand_columns(
     }
 }
 
-/* Adds a row's terms to the totals of columns. Of very short rows there are many. */
-#define SG_INTO_COLUMNS(name, operation)                                                                   \
-    static __attribute__((noinline, unused)) void name##_long(double *restrict columns,                    \
-                                                              const double *restrict terms, int64_t count) { \
-        for (int64_t i = 0; i < count; ++i)                                                                \
-            columns[i] = operation(columns[i], terms[i]);                                                  \
-    }                                                                                                      \
-                                                                                                           \
-    SG_INLINE void name(double *columns, const double *terms, int64_t count) {                             \
-        if (count > 4) {                                                                                   \
-            name##_long(columns, terms, count);                                                            \
-            return;                                                                                        \
-        }                                                                                                  \
-        for (int64_t i = 0; i < count; ++i)                                                                \
-            columns[i] = operation(columns[i], terms[i]);                                                  \
-    }
-
-SG_INTO_COLUMNS(sg_columns_sum, SG_SUM)
-SG_INTO_COLUMNS(sg_columns_larger, sg_larger)
-
-/* A tile's whole row: its lanes eight at a time, which are then added up as they would be one by one. */
+/* Eight lanes at a time, which are combined as they would be one by one. */
 typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef int64_t sg_eight_bits __attribute__((vector_size(64), aligned(8), may_alias));
 
-static __attribute__((noinline, unused)) double sg_whole_row_sum(const double *terms) {
-    const sg_eight *x = (const sg_eight *)terms;
-    sg_eight lanes[16];
-    for (int64_t i = 0; i < 16; ++i)
-        lanes[i] = x[i] + x[i + 16];
-    for (int64_t half = 8; half > 0; half /= 2)
-        for (int64_t i = 0; i < half; ++i)
-            lanes[i] += lanes[i + half];
-    const sg_eight l = lanes[0];
-    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+#define sg_eight_sum(a, b) ((a) + (b))
+
+SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
+    const sg_eight_bits first = (a > b) | (a != a);
+    return (sg_eight)(((sg_eight_bits)a & first) | ((sg_eight_bits)b & ~first));
 }
 
-/* The total of a row's terms in a tile, which are overwritten. Lanes without a term are +0.0: with one of these,
-   each lane below the 128th is combined if there are at most 128 terms, and then nothing else changes. */
-#define SG_ROW_TOTAL(name, operation, whole)                                                               \
-    static __attribute__((noinline, unused)) double name##_long(double *terms, int64_t count) {            \
-        double lanes[SG_TILE_COLUMNS];                                                                     \
-        int64_t width = 1;                                                                                 \
-        if (count == SG_TILE_COLUMNS)                                                                      \
-            return whole(terms);                                                                           \
-        while (width < count)                                                                              \
-            width *= 2;                                                                                    \
-        for (int64_t i = 0; i < count; ++i)                                                                \
-            lanes[i] = width < SG_TILE_COLUMNS ? operation(terms[i], 0.0) : terms[i];                      \
-        for (int64_t i = count; i < width; ++i)                                                            \
-            lanes[i] = 0.0;                                                                                \
-        for (int64_t half = width / 2; half > 0; half /= 2)                                                \
-            SG_HALVE(lanes, operation, half);                                                              \
-        return lanes[0];                                                                                   \
+/* Narrow rows that are halved abreast. */
+#define SG_ABREAST 16
+/* Tiles of one column that are added up abreast. */
+#define SG_CHAINS 8
+
+/* Reduces terms of rows of a tile. */
+#define SG_REDUCING(name, one, eight)                                                                      \
+    /* The total of a row of which each lane has met the one 128 further on. */                            \
+    static __attribute__((noinline, unused)) double sg_row_##name(const double *halves) {                  \
+        const sg_eight *x = (const sg_eight *)halves;                                                      \
+        sg_eight lanes[8];                                                                                 \
+        for (int64_t i = 0; i < 8; ++i)                                                                    \
+            lanes[i] = eight(x[i], x[i + 8]);                                                              \
+        for (int64_t half = 4; half > 0; half /= 2)                                                        \
+            for (int64_t i = 0; i < half; ++i)                                                             \
+                lanes[i] = eight(lanes[i], lanes[i + half]);                                               \
+        const sg_eight l = lanes[0];                                                                       \
+        return one(one(one(l[0], l[4]), one(l[2], l[6])), one(one(l[1], l[5]), one(l[3], l[7])));          \
     }                                                                                                      \
                                                                                                            \
-    SG_INLINE double name(double *terms, int64_t count) {                                                  \
-        if (count > 4)                                                                                     \
-            return name##_long(terms, count);                                                              \
-        const double first = operation(terms[0], 0.0);                                                     \
-        if (count == 1)                                                                                    \
-            return first;                                                                                  \
-        const double second = operation(terms[1], 0.0);                                                    \
-        if (count == 2)                                                                                    \
-            return operation(first, second);                                                               \
-        const double third = operation(terms[2], 0.0);                                                     \
-        const double fourth = count == 4 ? operation(terms[3], 0.0) : 0.0;                                 \
-        return operation(operation(first, third), operation(second, fourth));                              \
+    /* That of a row of fewer than 256 terms but more than half as many. Lanes without one are +0.0. */    \
+    static __attribute__((noinline, unused)) double sg_part_##name(const double *terms, int64_t count) {   \
+        double halves[SG_TILE_COLUMNS / 2];                                                                \
+        for (int64_t i = 0; i < SG_TILE_COLUMNS / 2; ++i) {                                                \
+            const double low = i < count ? terms[i] : 0.0;                                                 \
+            const double high = i + SG_TILE_COLUMNS / 2 < count ? terms[i + SG_TILE_COLUMNS / 2] : 0.0;    \
+            halves[i] = one(low, high);                                                                    \
+        }                                                                                                  \
+        return sg_row_##name(halves);                                                                      \
+    }                                                                                                      \
+                                                                                                           \
+    /* Those of rows that are narrow and lie behind one another: +0.0 is combined with each lane. */       \
+    static __attribute__((noinline, unused)) void sg_rows_##name(                                          \
+        const double *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
+        double lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
+        int64_t half = 1;                                                                                  \
+        if (width == 1) {                                                                                  \
+            for (int64_t r = 0; r < rows; ++r)                                                             \
+                totals[r * stride] = one(terms[r], 0.0);                                                   \
+            return;                                                                                        \
+        }                                                                                                  \
+        while (2 * half < width)                                                                           \
+            half *= 2;                                                                                     \
+        for (int64_t first = 0; first < rows; first += SG_ABREAST) {                                       \
+            const int64_t there = rows - first < SG_ABREAST ? rows - first : SG_ABREAST;                   \
+            const double *const from = terms + first * width;                                              \
+            for (int64_t c = 0; c < half; ++c)                                                             \
+                for (int64_t r = 0; r < SG_ABREAST; ++r) {                                                 \
+                    const int64_t at = r < there ? r * width + c : 0;                                      \
+                    const double upper = c + half < width ? one(from[at + half], 0.0) : 0.0;               \
+                    lanes[c * SG_ABREAST + r] = one(one(from[at], 0.0), upper);                            \
+                }                                                                                          \
+            for (int64_t h = half / 2; h > 0; h /= 2)                                                      \
+                for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
+                    lanes[i] = one(lanes[i], lanes[i + h * SG_ABREAST]);                                   \
+            for (int64_t r = 0; r < there; ++r)                                                            \
+                totals[(first + r) * stride] = lanes[r];                                                   \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    /* Totals of the only column of tiles below one another: one addition waits for another in a tile alone. */ \
+    static __attribute__((noinline, unused)) void sg_single_##name(                                        \
+        const double *restrict terms, int64_t tiles, double *restrict totals, int64_t stride) {            \
+        for (int64_t first = 0; first < tiles; first += SG_CHAINS) {                                       \
+            const int64_t there = tiles - first < SG_CHAINS ? tiles - first : SG_CHAINS;                   \
+            double chains[SG_CHAINS] = {0.0};                                                              \
+            if (there == SG_CHAINS)                                                                        \
+                for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                                 \
+                    for (int64_t k = 0; k < SG_CHAINS; ++k)                                                \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            else                                                                                           \
+                for (int64_t k = 0; k < there; ++k)                                                        \
+                    for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                             \
+                        chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
+            for (int64_t k = 0; k < there; ++k)                                                            \
+                totals[(first + k) * stride] = chains[k];                                                  \
+        }                                                                                                  \
+    }                                                                                                      \
+                                                                                                           \
+    /* Adds terms of rows to totals of columns, from the top. */                                           \
+    static __attribute__((noinline, unused)) void sg_columns_##name(                                       \
+        double *restrict columns, const double *restrict terms, int64_t rows, int64_t width) {             \
+        for (int64_t r = 0; r < rows; ++r)                                                                 \
+            for (int64_t i = 0; i < width; ++i)                                                            \
+                columns[i] = one(columns[i], terms[r * width + i]);                                        \
     }
 
-SG_ROW_TOTAL(sg_row_total_sum, SG_SUM, sg_whole_row_sum)
-SG_ROW_TOTAL(sg_row_total_larger, sg_larger, sg_total_larger)
+SG_REDUCING(sum, SG_SUM, sg_eight_sum)
+SG_REDUCING(larger, sg_larger, sg_eight_larger)
 
 SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
     return (a < b || a != a) ? a : b;
@@ -618,48 +684,44 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 }
 
 /* Pass 2: wrap_norm_new must be complete first. */
-/* One row of a tile: at most SG_TILE_COLUMNS elements. A function of its own, because compilers trust `restrict` on parameters only. */
-static __attribute__((noinline)) void sg_run_2(
-    sg_param const *restrict sg_param_at,
-    sg_grad const *restrict sg_grad_at,
-    sg_state const *restrict sg_exp_avg_at,
+/* One element: what it stores, and its terms. */
+SG_INLINE void sg_element_2(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
+sg_state const *restrict sg_exp_avg_at,
 #if SG_OPTION_wrap_accumulate
-    sg_state const *restrict sg_wrap_sum_at,
+sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
-    sg_state const *restrict sg_wrap_average_at,
+sg_state const *restrict sg_wrap_average_at,
 #endif
-    double *restrict sg_row_terms_0,
-    const double *restrict sg_values,
-    const sg_real *restrict sg_row, int64_t sg_count) {
 #if SG_OPTION_wrap_accumulate
-    const sg_real scalar = sg_row[0];
+    const sg_real scalar,
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale,
 #endif
-    const sg_real minus_wrap_limit = sg_row[2];
-    const sg_real wrap_limit = sg_row[3];
+    const sg_real minus_wrap_limit,
+    const sg_real wrap_limit,
 #if SG_OPTION_wrap_accumulate
-    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+    const sg_real wrap_normalize_over_wrap_count_or_one,
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real wrap_normalize_or_one = sg_row[5];
+    const sg_real wrap_normalize_or_one,
 #endif
-    const sg_real wrap_l2_differs_from_zero = sg_row[6];
-    const sg_real wrap_l2 = sg_row[7];
-    const sg_real wrap_l1_differs_from_zero = sg_row[8];
-    const sg_real wrap_l1 = sg_row[9];
-    const sg_real eps1 = sg_row[11];
+    const sg_real wrap_l2_differs_from_zero,
+    const sg_real wrap_l2,
+    const sg_real wrap_l1_differs_from_zero,
+    const sg_real wrap_l1,
+    const sg_real eps1,
 #if SG_OPTION_wrap_clip_tensor
-    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+    const sg_real wrap_tensor_factor,
 #endif
 #if SG_OPTION_wrap_clip_global
-    const sg_real wrap_factor = (sg_real)sg_values[1];
+    const sg_real wrap_factor,
 #endif
-    (void)sg_row;
-    (void)sg_values;
-    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
+    double *restrict sg_row_0,
+    int64_t sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
 #if SG_OPTION_wrap_accumulate
@@ -723,13 +785,624 @@ static __attribute__((noinline)) void sg_run_2(
         // square = g*g + eps1      specs/came.yaml:44
         const sg_real square = g * g + eps1;
 
-        sg_row_terms_0[sg_i] = (double)square;
+        *sg_row_0 = (double)square;
+}
+
+/* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_run_2(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
+sg_state const *restrict sg_exp_avg_at,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at,
+#endif
+    double *restrict sg_row_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real eps1 = sg_row[11];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i)
+        sg_element_2(
+sg_param_at,
+sg_grad_at,
+sg_exp_avg_at,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    sg_row_0 + sg_i,
+            sg_i);
+}
+
+/* A tile's whole row, from left to right and with what follows from it, so that memory is read
+   steadily. */
+static __attribute__((noinline)) void sg_run_2_by_1(
+sg_param const *restrict sg_param_at_0,
+sg_grad const *restrict sg_grad_at_0,
+sg_state const *restrict sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_0,
+#endif
+    double *restrict sg_halves_0,
+    double *restrict sg_columns_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real eps1 = sg_row[11];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < SG_TILE_COLUMNS / 2; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_2(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_0;
+        double sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_total_0 + sg_row_0_0;
+        sg_columns_0[sg_i] = sg_total_0;
+    }
+    for (int64_t sg_i = SG_TILE_COLUMNS / 2; sg_i < SG_TILE_COLUMNS; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_2(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_0;
+        double sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_total_0 + sg_row_0_0;
+        sg_columns_0[sg_i] = sg_total_0;
     }
 }
 
-__attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
-    _Alignas(SG_LINE) double sg_row_terms[1 * SG_TILE_COLUMNS];
-    _Alignas(SG_LINE) double sg_columns[1 * SG_TILES * SG_TILE_COLUMNS];
+/* Some whole rows of a tile, 4 at a time, from left to right and with what follows from it, so that memory is read
+   steadily. */
+static __attribute__((noinline)) void sg_run_2_by_4(
+sg_param const *restrict sg_param_at_0,
+sg_grad const *restrict sg_grad_at_0,
+sg_state const *restrict sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_0,
+#endif
+sg_param const *restrict sg_param_at_1,
+sg_grad const *restrict sg_grad_at_1,
+sg_state const *restrict sg_exp_avg_at_1,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_1,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_1,
+#endif
+sg_param const *restrict sg_param_at_2,
+sg_grad const *restrict sg_grad_at_2,
+sg_state const *restrict sg_exp_avg_at_2,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_2,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_2,
+#endif
+sg_param const *restrict sg_param_at_3,
+sg_grad const *restrict sg_grad_at_3,
+sg_state const *restrict sg_exp_avg_at_3,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_3,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_3,
+#endif
+    double *restrict sg_halves_0,
+    double *restrict sg_columns_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real eps1 = sg_row[11];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < SG_TILE_COLUMNS / 2; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_2(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_0;
+        double sg_row_0_1;
+        sg_element_2(
+sg_param_at_1,
+sg_grad_at_1,
+sg_exp_avg_at_1,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_1,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_1,
+            sg_i);
+        sg_halves_0[1 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_1;
+        double sg_row_0_2;
+        sg_element_2(
+sg_param_at_2,
+sg_grad_at_2,
+sg_exp_avg_at_2,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_2,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_2,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_2,
+            sg_i);
+        sg_halves_0[2 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_2;
+        double sg_row_0_3;
+        sg_element_2(
+sg_param_at_3,
+sg_grad_at_3,
+sg_exp_avg_at_3,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_3,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_3,
+            sg_i);
+        sg_halves_0[3 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_3;
+        double sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_total_0 + sg_row_0_0;
+        sg_total_0 = sg_total_0 + sg_row_0_1;
+        sg_total_0 = sg_total_0 + sg_row_0_2;
+        sg_total_0 = sg_total_0 + sg_row_0_3;
+        sg_columns_0[sg_i] = sg_total_0;
+    }
+    for (int64_t sg_i = SG_TILE_COLUMNS / 2; sg_i < SG_TILE_COLUMNS; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_2(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_0;
+        double sg_row_0_1;
+        sg_element_2(
+sg_param_at_1,
+sg_grad_at_1,
+sg_exp_avg_at_1,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_1,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_1,
+            sg_i);
+        sg_halves_0[1 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[1 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_1;
+        double sg_row_0_2;
+        sg_element_2(
+sg_param_at_2,
+sg_grad_at_2,
+sg_exp_avg_at_2,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_2,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_2,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_2,
+            sg_i);
+        sg_halves_0[2 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[2 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_2;
+        double sg_row_0_3;
+        sg_element_2(
+sg_param_at_3,
+sg_grad_at_3,
+sg_exp_avg_at_3,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_3,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    eps1,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+            &sg_row_0_3,
+            sg_i);
+        sg_halves_0[3 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[3 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_3;
+        double sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_total_0 + sg_row_0_0;
+        sg_total_0 = sg_total_0 + sg_row_0_1;
+        sg_total_0 = sg_total_0 + sg_row_0_2;
+        sg_total_0 = sg_total_0 + sg_row_0_3;
+        sg_columns_0[sg_i] = sg_total_0;
+    }
+}
+
+__attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
+    _Alignas(SG_LINE) double sg_row_0[SG_TERMS];
+    _Alignas(SG_LINE) double sg_halves_0[4 * SG_TILE_COLUMNS / 2];
+    _Alignas(SG_LINE) double sg_columns_0[SG_TILES * SG_TILE_COLUMNS];
     for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
         const struct sg_tile *tile = &job->tiles[sg_t];
         void *const *buffers = job->pointers + (int64_t)tile->tensor * SG_BUFFERS;
@@ -739,58 +1412,164 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
         const int64_t sg_rows = sg_geometry[1];
         const int64_t sg_width = sg_geometry[2];
         const int64_t sg_first = tile->matrix * sg_rows + tile->row;
-        /* Short rows that lie behind one another are taken together. */
-        const int64_t sg_together = sg_width <= SG_TILE_COLUMNS / 2 ? SG_TILE_COLUMNS / sg_width : 1;
         const int64_t sg_columns_there = tile->columns;
+        const int sg_wide = sg_width > SG_TILE_COLUMNS / 2;
+        (void)lines;
+        /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-        double *const sg_row_partials = job->row_partials +
-            (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1;
-        for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i)
-            sg_columns[0 * SG_TILES * SG_TILE_COLUMNS + sg_i] = 0.0;
-        for (int64_t sg_r = 0; sg_r < tile->rows; sg_r += sg_together) {
-            const int64_t sg_behind = sg_together < tile->rows - sg_r ? sg_together : tile->rows - sg_r;
-            for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
-                const int64_t sg_length =
-                    sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
-                const int64_t sg_count = sg_behind * sg_length;
-                const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                /* Processors don't foresee reads that come in bursts with so much arithmetic between. */
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
-                    __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
-                    __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
-#if SG_OPTION_wrap_accumulate
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
-                    __builtin_prefetch((sg_state *)buffers[3] + sg_at + sg_i);
-#endif
-                sg_run_2(
-                    (sg_param *)buffers[0] + sg_at,
-                    (sg_grad *)buffers[1] + sg_at,
-                    (sg_state *)buffers[2] + sg_at,
-#if SG_OPTION_wrap_accumulate
-                    (sg_state *)buffers[3] + sg_at,
-#endif
-#if SG_OPTION_wrap_keep_average
-                    (sg_state *)buffers[4] + sg_at,
-#endif
-                    sg_row_terms + 0 * SG_TILE_COLUMNS,
-                    job->values + sg_position * SG_VALUES,
-                    (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                for (int64_t sg_b = 0; sg_b < sg_behind; ++sg_b) {
-                    sg_columns_sum(sg_columns + 0 * SG_TILES * SG_TILE_COLUMNS + sg_c,
-                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    double *const sg_total = sg_row_partials + ((sg_r + sg_b) * sg_across + sg_c / SG_TILE_COLUMNS) * 1;
-                    sg_total[0] = sg_row_total_sum(
-                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                }
-            }
-        }
+        const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : SG_ROW_TOTALS;
+        double *const sg_row_totals = sg_across > 1
+            ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
+            : lines->row_totals + (sg_geometry[3] + sg_first) * SG_ROW_TOTALS + 0;
         const int64_t sg_down = (sg_rows + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
         double *const sg_column_partials = job->column_partials +
             (job->offsets[2 * (int64_t)tile->tensor + 1] +
              (tile->matrix * sg_down + tile->row / SG_TILE_ROWS) * sg_width + tile->column) * 1;
-        for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i) {
-            sg_column_partials[sg_i * 1 + 0] = sg_columns[0 * SG_TILES * SG_TILE_COLUMNS + sg_i];
+        for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i)
+            sg_columns_0[sg_i] = 0.0;
+        if (sg_wide) {
+            for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
+                sg_many = tile->rows - sg_r < 4 ? 1 : 4;
+                for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
+                    const int64_t sg_count =
+                        sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
+                    if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
+                    const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                    sg_run_2_by_1(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_halves_0,
+                        sg_columns_0 + sg_c,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
+                    }
+                    if (sg_count == SG_TILE_COLUMNS && sg_many == 4) {
+                    const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                    sg_run_2_by_4(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        (sg_param *)buffers[0] + sg_at + 1 * sg_width,
+                        (sg_grad *)buffers[1] + sg_at + 1 * sg_width,
+                        (sg_state *)buffers[2] + sg_at + 1 * sg_width,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at + 1 * sg_width,
+#endif
+                        (sg_param *)buffers[0] + sg_at + 2 * sg_width,
+                        (sg_grad *)buffers[1] + sg_at + 2 * sg_width,
+                        (sg_state *)buffers[2] + sg_at + 2 * sg_width,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at + 2 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at + 2 * sg_width,
+#endif
+                        (sg_param *)buffers[0] + sg_at + 3 * sg_width,
+                        (sg_grad *)buffers[1] + sg_at + 3 * sg_width,
+                        (sg_state *)buffers[2] + sg_at + 3 * sg_width,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at + 3 * sg_width,
+#endif
+                        sg_halves_0,
+                        sg_columns_0 + sg_c,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
+                    }
+                    for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
+                    double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
+                    if (sg_count == SG_TILE_COLUMNS) {
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    continue;
+                    }
+                    const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
+                    sg_run_2(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_row_0,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
+                    sg_columns_sum(sg_columns_0 + sg_c, sg_row_0, 1, sg_count);
+                    }
+                }
+            }
+                for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i) {
+                    sg_column_partials[(0 * sg_width + sg_i) * 1 + 0] = sg_columns_0[sg_i];
+                    sg_columns_0[sg_i] = 0.0;
+                }
+        } else {
+            /* Whole tiles, if any fit. */
+            int64_t sg_together = SG_TERMS / sg_width;
+            if (sg_together > SG_TILE_ROWS)
+                sg_together -= sg_together % SG_TILE_ROWS;
+            for (int64_t sg_r = 0, sg_behind; sg_r < tile->rows; sg_r += sg_behind) {
+                const int64_t sg_left = SG_TILE_ROWS - sg_r % SG_TILE_ROWS;
+                sg_behind = sg_together < SG_TILE_ROWS && sg_left < sg_together ? sg_left : sg_together;
+                if (sg_behind > tile->rows - sg_r)
+                    sg_behind = tile->rows - sg_r;
+                const int64_t sg_at = (sg_first + sg_r) * sg_width;
+                const int64_t sg_count = sg_behind * sg_width;
+                    sg_run_2(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_row_0,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
+                int64_t sg_b = 0;
+                if (sg_width == 1) {
+                    const int64_t sg_tiles_there = sg_behind / SG_TILE_ROWS;
+                    sg_single_sum(sg_row_0, sg_tiles_there,
+                        sg_column_partials + sg_r / SG_TILE_ROWS * 1 + 0, 1);
+                    sg_b = sg_tiles_there * SG_TILE_ROWS;
+                }
+                while (sg_b < sg_behind) {
+                    const int64_t sg_top = (sg_r + sg_b) / SG_TILE_ROWS;
+                    const int64_t sg_rest = (sg_top + 1) * SG_TILE_ROWS - sg_r - sg_b;
+                    const int64_t sg_part = sg_rest < sg_behind - sg_b ? sg_rest : sg_behind - sg_b;
+                    sg_columns_sum(sg_columns_0, sg_row_0 + sg_b * sg_width, sg_part, sg_width);
+                    sg_b += sg_part;
+                    if (sg_part < sg_rest && sg_r + sg_b < tile->rows)
+                        break; /* more of this tile follows */
+                for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i) {
+                    sg_column_partials[(sg_top * sg_width + sg_i) * 1 + 0] = sg_columns_0[sg_i];
+                    sg_columns_0[sg_i] = 0.0;
+                }
+                }
+            }
         }
     }
 }
@@ -914,46 +1693,85 @@ static __attribute__((noinline)) void sg_run_4(
     }
 }
 
-__attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, int64_t first_chunk,
-                                                      int64_t last_chunk) {
-    _Alignas(SG_LINE) sg_real sg_row_scale_lines[SG_CHUNK];
-    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_row_new_lines[SG_CHUNK];
-    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_col_new_lines[SG_CHUNK];
+__attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, int64_t first_chunk, int64_t last_chunk) {
+    _Alignas(SG_LINE) sg_real sg_row_scale_lines[SG_CHUNK + SG_SLACK];
+    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_row_new_lines[SG_CHUNK + SG_SLACK];
+    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_col_new_lines[SG_KEPT];
+    int64_t sg_kept = -1; /* the first column of the matrix whose columns these are */
     _Alignas(SG_LINE) double sg_lanes[1 * SG_LANES];
     for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
         const struct sg_chunk *chunk = &job->chunks[sg_c];
         void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
+        const struct sg_lines *lines = job->lines;
+        const int64_t *sg_geometry = lines->geometry + (int64_t)job->positions[chunk->tensor] * SG_GEOMETRY;
+        const int64_t sg_rows = sg_geometry[1];
+        const int64_t sg_width = sg_geometry[2];
+        const int sg_wide = sg_width >= SG_LANES;
+        (void)sg_rows;
         for (int64_t sg_l = 0; sg_l < 1 * SG_LANES; ++sg_l)
             sg_lanes[sg_l] = 0.0;
-        const int64_t *sg_geometry = job->lines->geometry + (int64_t)job->positions[chunk->tensor] * SG_GEOMETRY;
-        sg_expand_rows(sg_row_scale_lines, job->lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1, SG_ROW_VALUES,
-                       sg_geometry[2], chunk->start, chunk->count);
-        sg_expand_rows(sg_one_over_sqrt_exp_avg_sq_row_new_lines, job->lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 2, SG_ROW_VALUES,
-                       sg_geometry[2], chunk->start, chunk->count);
-        sg_expand_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, job->lines->column_values + sg_geometry[4] * SG_COLUMN_VALUES + 0, SG_COLUMN_VALUES,
-                          sg_geometry[1], sg_geometry[2], chunk->start, chunk->count);
-        int64_t sg_end = sg_first_row((sg_param *)buffers[0] + chunk->start, sizeof(sg_param));
-        int64_t sg_lane = SG_LANES - sg_end;
-        (void)sg_lane;
-        for (int64_t sg_begin = 0; sg_begin < chunk->count; sg_begin = sg_end, sg_end += SG_LANES, sg_lane = 0) {
+        int64_t sg_boundary = sg_first_row((sg_param *)buffers[0] + chunk->start, sizeof(sg_param));
+        for (int64_t sg_begin = 0, sg_many; sg_begin < chunk->count; sg_begin += sg_many) {
             const int64_t sg_at = chunk->start + sg_begin;
-            sg_run_4(
-                (sg_param *)buffers[0] + sg_at,
-                (sg_grad *)buffers[1] + sg_at,
-                (sg_state *)buffers[2] + sg_at,
+            const int64_t sg_in = sg_at / sg_width;
+            const int64_t sg_column = sg_at - sg_in * sg_width;
+            sg_many = sg_wide ? sg_width - sg_column : SG_CHUNK;
+            if (sg_wide && sg_width > SG_KEPT && sg_many > SG_KEPT)
+                sg_many = SG_KEPT;
+            if (sg_many > chunk->count - sg_begin)
+                sg_many = chunk->count - sg_begin;
+            const int64_t sg_matrix = sg_in / sg_rows;
+            const int64_t sg_first_column = sg_geometry[4] + sg_matrix * sg_width;
+            int64_t sg_offset = sg_column;
+            if (sg_wide) {
+                const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
+                sg_fill(sg_row_scale_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 1], sg_out);
+                sg_fill(sg_one_over_sqrt_exp_avg_sq_row_new_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 2], sg_out);
+                const int64_t sg_there = sg_width > SG_KEPT ? sg_many : sg_width;
+                if (sg_width > SG_KEPT || sg_kept != sg_first_column) {
+                    const int64_t sg_from = sg_first_column + (sg_width > SG_KEPT ? sg_column : 0);
+                    sg_round_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + sg_from * SG_COLUMN_VALUES + 0, SG_COLUMN_VALUES, sg_there);
+                    sg_kept = sg_width > SG_KEPT ? -1 : sg_first_column;
+                }
+                if (sg_width > SG_KEPT)
+                    sg_offset = 0;
+            } else {
+                sg_expand_rows(sg_row_scale_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1,
+                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
+                sg_expand_rows(sg_one_over_sqrt_exp_avg_sq_row_new_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 2,
+                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
+                if (sg_at + sg_many > (sg_matrix + 1) * sg_rows * sg_width) {
+                    sg_expand_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + sg_geometry[4] * SG_COLUMN_VALUES + 0,
+                                      SG_COLUMN_VALUES, sg_rows, sg_width, sg_at, sg_many);
+                    sg_kept = -1, sg_offset = 0;
+                } else if (sg_kept != sg_first_column) {
+                    const int64_t sg_most = sg_rows * sg_width < SG_CHUNK + sg_width ? sg_rows * sg_width : SG_CHUNK + sg_width;
+                    sg_repeat_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + sg_first_column * SG_COLUMN_VALUES + 0,
+                                      SG_COLUMN_VALUES, sg_width, sg_most);
+                    sg_kept = sg_first_column;
+                }
+            }
+            for (int64_t sg_piece = 0, sg_count; sg_piece < sg_many; sg_piece += sg_count) {
+                const int64_t sg_lane = SG_LANES + sg_begin + sg_piece - sg_boundary;
+                sg_count = SG_LANES - sg_lane < sg_many - sg_piece ? SG_LANES - sg_lane : sg_many - sg_piece;
+                sg_boundary += sg_lane + sg_count == SG_LANES ? SG_LANES : 0;
+                sg_run_4(
+                    (sg_param *)buffers[0] + sg_at + sg_piece,
+                    (sg_grad *)buffers[1] + sg_at + sg_piece,
+                    (sg_state *)buffers[2] + sg_at + sg_piece,
 #if SG_OPTION_wrap_accumulate
-                (sg_state *)buffers[3] + sg_at,
+                    (sg_state *)buffers[3] + sg_at + sg_piece,
 #endif
 #if SG_OPTION_wrap_keep_average
-                (sg_state *)buffers[4] + sg_at,
+                    (sg_state *)buffers[4] + sg_at + sg_piece,
 #endif
-                sg_lanes + 0 * SG_LANES + sg_lane,
-                sg_row_scale_lines + sg_begin,
-                sg_one_over_sqrt_exp_avg_sq_row_new_lines + sg_begin,
-                sg_one_over_sqrt_exp_avg_sq_col_new_lines + sg_begin,
-                job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
-                (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS,
-                (sg_end < chunk->count ? sg_end : chunk->count) - sg_begin);
+                    sg_lanes + 0 * SG_LANES + sg_lane,
+                    sg_row_scale_lines + (sg_wide ? 0 : sg_piece),
+                    sg_one_over_sqrt_exp_avg_sq_row_new_lines + (sg_wide ? 0 : sg_piece),
+                    sg_one_over_sqrt_exp_avg_sq_col_new_lines + sg_offset + sg_piece,
+                    job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
+                    (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
+            }
         }
         double *sg_partials = job->partials + sg_c * 1;
         sg_partials[0] = sg_total_sum(sg_lanes + 0 * SG_LANES);
@@ -961,55 +1779,51 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
 }
 
 /* Pass 5: mean_update_times_update must be complete first. */
-/* One row of a tile: at most SG_TILE_COLUMNS elements. A function of its own, because compilers trust `restrict` on parameters only. */
-static __attribute__((noinline)) void sg_run_5(
-    sg_param const *restrict sg_param_at,
-    sg_grad const *restrict sg_grad_at,
-    sg_state *restrict sg_exp_avg_at,
+/* One element: what it stores, and its terms. */
+SG_INLINE void sg_element_5(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
+sg_state *restrict sg_exp_avg_at,
 #if SG_OPTION_wrap_accumulate
-    sg_state const *restrict sg_wrap_sum_at,
+sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
-    sg_state const *restrict sg_wrap_average_at,
+sg_state const *restrict sg_wrap_average_at,
 #endif
-    double *restrict sg_row_terms_0,
-    const sg_real *restrict sg_row_scale_lines,
-    const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
-    const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_col_new_lines,
-    const double *restrict sg_values,
-    const sg_real *restrict sg_row, int64_t sg_count) {
+const sg_real *restrict sg_row_scale_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_col_new_lines,
 #if SG_OPTION_wrap_accumulate
-    const sg_real scalar = sg_row[0];
+    const sg_real scalar,
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+    const sg_real grad_new_2_part_over_wrap_unscale,
 #endif
-    const sg_real minus_wrap_limit = sg_row[2];
-    const sg_real wrap_limit = sg_row[3];
+    const sg_real minus_wrap_limit,
+    const sg_real wrap_limit,
 #if SG_OPTION_wrap_accumulate
-    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+    const sg_real wrap_normalize_over_wrap_count_or_one,
 #endif
 #if !SG_OPTION_wrap_accumulate
-    const sg_real wrap_normalize_or_one = sg_row[5];
+    const sg_real wrap_normalize_or_one,
 #endif
-    const sg_real wrap_l2_differs_from_zero = sg_row[6];
-    const sg_real wrap_l2 = sg_row[7];
-    const sg_real wrap_l1_differs_from_zero = sg_row[8];
-    const sg_real wrap_l1 = sg_row[9];
-    const sg_real beta1 = sg_row[12];
-    const sg_real one_minus_beta1 = sg_row[13];
-    const sg_real eps2 = sg_row[14];
+    const sg_real wrap_l2_differs_from_zero,
+    const sg_real wrap_l2,
+    const sg_real wrap_l1_differs_from_zero,
+    const sg_real wrap_l1,
+    const sg_real beta1,
+    const sg_real one_minus_beta1,
+    const sg_real eps2,
 #if SG_OPTION_wrap_clip_tensor
-    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+    const sg_real wrap_tensor_factor,
 #endif
 #if SG_OPTION_wrap_clip_global
-    const sg_real wrap_factor = (sg_real)sg_values[1];
+    const sg_real wrap_factor,
 #endif
-    const sg_real ndim_above_one = (sg_real)sg_values[2];
-    const sg_real scalar_2 = (sg_real)sg_values[3];
-    (void)sg_row;
-    (void)sg_values;
-    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
+    const sg_real ndim_above_one,
+    const sg_real scalar_2,
+    double *restrict sg_row_0,
+    int64_t sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
@@ -1087,15 +1901,724 @@ static __attribute__((noinline)) void sg_run_5(
         const sg_real difference = update_next_minus_exp_avg_new * update_next_minus_exp_avg_new + eps2;
 
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
-        sg_row_terms_0[sg_i] = (double)difference;
+        *sg_row_0 = (double)difference;
+}
+
+/* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_run_5(
+sg_param const *restrict sg_param_at,
+sg_grad const *restrict sg_grad_at,
+sg_state *restrict sg_exp_avg_at,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at,
+#endif
+const sg_real *restrict sg_row_scale_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+    double *restrict sg_row_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real beta1 = sg_row[12];
+    const sg_real one_minus_beta1 = sg_row[13];
+    const sg_real eps2 = sg_row[14];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    const sg_real ndim_above_one = (sg_real)sg_values[2];
+    const sg_real scalar_2 = (sg_real)sg_values[3];
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i)
+        sg_element_5(
+sg_param_at,
+sg_grad_at,
+sg_exp_avg_at,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at,
+#endif
+sg_row_scale_lines,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+    sg_row_0 + sg_i,
+            sg_i);
+}
+
+/* A tile's whole row, from left to right and with what follows from it, so that memory is read
+   steadily. */
+static __attribute__((noinline)) void sg_run_5_by_1(
+sg_param const *restrict sg_param_at_0,
+sg_grad const *restrict sg_grad_at_0,
+sg_state *restrict sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_0,
+#endif
+const sg_real *restrict sg_row_scale_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+    double *restrict sg_halves_0,
+    double *restrict sg_columns_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real beta1 = sg_row[12];
+    const sg_real one_minus_beta1 = sg_row[13];
+    const sg_real eps2 = sg_row[14];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    const sg_real ndim_above_one = (sg_real)sg_values[2];
+    const sg_real scalar_2 = (sg_real)sg_values[3];
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < SG_TILE_COLUMNS / 2; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_5(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+sg_row_scale_lines + 0 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 0 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_0;
+        double sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_total_0 + sg_row_0_0;
+        sg_columns_0[sg_i] = sg_total_0;
+    }
+    for (int64_t sg_i = SG_TILE_COLUMNS / 2; sg_i < SG_TILE_COLUMNS; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_5(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+sg_row_scale_lines + 0 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 0 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_0;
+        double sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_total_0 + sg_row_0_0;
+        sg_columns_0[sg_i] = sg_total_0;
     }
 }
 
-__attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
-    _Alignas(SG_LINE) double sg_row_terms[1 * SG_TILE_COLUMNS];
-    _Alignas(SG_LINE) double sg_columns[1 * SG_TILES * SG_TILE_COLUMNS];
-    _Alignas(SG_LINE) sg_real sg_row_scale_lines[SG_TILES * SG_TILE_COLUMNS];
-    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_row_new_lines[SG_TILES * SG_TILE_COLUMNS];
+/* Some whole rows of a tile, 4 at a time, from left to right and with what follows from it, so that memory is read
+   steadily. */
+static __attribute__((noinline)) void sg_run_5_by_4(
+sg_param const *restrict sg_param_at_0,
+sg_grad const *restrict sg_grad_at_0,
+sg_state *restrict sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_0,
+#endif
+sg_param const *restrict sg_param_at_1,
+sg_grad const *restrict sg_grad_at_1,
+sg_state *restrict sg_exp_avg_at_1,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_1,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_1,
+#endif
+sg_param const *restrict sg_param_at_2,
+sg_grad const *restrict sg_grad_at_2,
+sg_state *restrict sg_exp_avg_at_2,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_2,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_2,
+#endif
+sg_param const *restrict sg_param_at_3,
+sg_grad const *restrict sg_grad_at_3,
+sg_state *restrict sg_exp_avg_at_3,
+#if SG_OPTION_wrap_accumulate
+sg_state const *restrict sg_wrap_sum_at_3,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_state const *restrict sg_wrap_average_at_3,
+#endif
+const sg_real *restrict sg_row_scale_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+    double *restrict sg_halves_0,
+    double *restrict sg_columns_0,
+    const double *restrict sg_values, const sg_real *restrict sg_row) {
+#if SG_OPTION_wrap_accumulate
+    const sg_real scalar = sg_row[0];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real grad_new_2_part_over_wrap_unscale = sg_row[1];
+#endif
+    const sg_real minus_wrap_limit = sg_row[2];
+    const sg_real wrap_limit = sg_row[3];
+#if SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_over_wrap_count_or_one = sg_row[4];
+#endif
+#if !SG_OPTION_wrap_accumulate
+    const sg_real wrap_normalize_or_one = sg_row[5];
+#endif
+    const sg_real wrap_l2_differs_from_zero = sg_row[6];
+    const sg_real wrap_l2 = sg_row[7];
+    const sg_real wrap_l1_differs_from_zero = sg_row[8];
+    const sg_real wrap_l1 = sg_row[9];
+    const sg_real beta1 = sg_row[12];
+    const sg_real one_minus_beta1 = sg_row[13];
+    const sg_real eps2 = sg_row[14];
+#if SG_OPTION_wrap_clip_tensor
+    const sg_real wrap_tensor_factor = (sg_real)sg_values[0];
+#endif
+#if SG_OPTION_wrap_clip_global
+    const sg_real wrap_factor = (sg_real)sg_values[1];
+#endif
+    const sg_real ndim_above_one = (sg_real)sg_values[2];
+    const sg_real scalar_2 = (sg_real)sg_values[3];
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < SG_TILE_COLUMNS / 2; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_5(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+sg_row_scale_lines + 0 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 0 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_0;
+        double sg_row_0_1;
+        sg_element_5(
+sg_param_at_1,
+sg_grad_at_1,
+sg_exp_avg_at_1,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_1,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_1,
+#endif
+sg_row_scale_lines + 1 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 1 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_1,
+            sg_i);
+        sg_halves_0[1 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_1;
+        double sg_row_0_2;
+        sg_element_5(
+sg_param_at_2,
+sg_grad_at_2,
+sg_exp_avg_at_2,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_2,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_2,
+#endif
+sg_row_scale_lines + 2 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 2 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_2,
+            sg_i);
+        sg_halves_0[2 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_2;
+        double sg_row_0_3;
+        sg_element_5(
+sg_param_at_3,
+sg_grad_at_3,
+sg_exp_avg_at_3,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_3,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_3,
+#endif
+sg_row_scale_lines + 3 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 3 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_3,
+            sg_i);
+        sg_halves_0[3 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_3;
+        double sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_total_0 + sg_row_0_0;
+        sg_total_0 = sg_total_0 + sg_row_0_1;
+        sg_total_0 = sg_total_0 + sg_row_0_2;
+        sg_total_0 = sg_total_0 + sg_row_0_3;
+        sg_columns_0[sg_i] = sg_total_0;
+    }
+    for (int64_t sg_i = SG_TILE_COLUMNS / 2; sg_i < SG_TILE_COLUMNS; ++sg_i) {
+        double sg_row_0_0;
+        sg_element_5(
+sg_param_at_0,
+sg_grad_at_0,
+sg_exp_avg_at_0,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_0,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_0,
+#endif
+sg_row_scale_lines + 0 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 0 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_0,
+            sg_i);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_0;
+        double sg_row_0_1;
+        sg_element_5(
+sg_param_at_1,
+sg_grad_at_1,
+sg_exp_avg_at_1,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_1,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_1,
+#endif
+sg_row_scale_lines + 1 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 1 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_1,
+            sg_i);
+        sg_halves_0[1 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[1 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_1;
+        double sg_row_0_2;
+        sg_element_5(
+sg_param_at_2,
+sg_grad_at_2,
+sg_exp_avg_at_2,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_2,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_2,
+#endif
+sg_row_scale_lines + 2 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 2 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_2,
+            sg_i);
+        sg_halves_0[2 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[2 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_2;
+        double sg_row_0_3;
+        sg_element_5(
+sg_param_at_3,
+sg_grad_at_3,
+sg_exp_avg_at_3,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at_3,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at_3,
+#endif
+sg_row_scale_lines + 3 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_row_new_lines + 3 * SG_TILE_COLUMNS,
+sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+#if SG_OPTION_wrap_accumulate
+    scalar,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    grad_new_2_part_over_wrap_unscale,
+#endif
+    minus_wrap_limit,
+    wrap_limit,
+#if SG_OPTION_wrap_accumulate
+    wrap_normalize_over_wrap_count_or_one,
+#endif
+#if !SG_OPTION_wrap_accumulate
+    wrap_normalize_or_one,
+#endif
+    wrap_l2_differs_from_zero,
+    wrap_l2,
+    wrap_l1_differs_from_zero,
+    wrap_l1,
+    beta1,
+    one_minus_beta1,
+    eps2,
+#if SG_OPTION_wrap_clip_tensor
+    wrap_tensor_factor,
+#endif
+#if SG_OPTION_wrap_clip_global
+    wrap_factor,
+#endif
+    ndim_above_one,
+    scalar_2,
+            &sg_row_0_3,
+            sg_i);
+        sg_halves_0[3 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_halves_0[3 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] + sg_row_0_3;
+        double sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_total_0 + sg_row_0_0;
+        sg_total_0 = sg_total_0 + sg_row_0_1;
+        sg_total_0 = sg_total_0 + sg_row_0_2;
+        sg_total_0 = sg_total_0 + sg_row_0_3;
+        sg_columns_0[sg_i] = sg_total_0;
+    }
+}
+
+__attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
+    _Alignas(SG_LINE) double sg_row_0[SG_TERMS];
+    _Alignas(SG_LINE) double sg_halves_0[4 * SG_TILE_COLUMNS / 2];
+    _Alignas(SG_LINE) double sg_columns_0[SG_TILES * SG_TILE_COLUMNS];
+    _Alignas(SG_LINE) sg_real sg_row_scale_lines[SG_TERMS + SG_SLACK];
+    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_row_new_lines[SG_TERMS + SG_SLACK];
     _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_sq_col_new_lines[SG_TILES * SG_TILE_COLUMNS];
     for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
         const struct sg_tile *tile = &job->tiles[sg_t];
@@ -1106,107 +2629,222 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
         const int64_t sg_rows = sg_geometry[1];
         const int64_t sg_width = sg_geometry[2];
         const int64_t sg_first = tile->matrix * sg_rows + tile->row;
-        /* Short rows that lie behind one another are taken together. */
-        const int64_t sg_together = sg_width <= SG_TILE_COLUMNS / 2 ? SG_TILE_COLUMNS / sg_width : 1;
         const int64_t sg_columns_there = tile->columns;
+        const int sg_wide = sg_width > SG_TILE_COLUMNS / 2;
+        (void)lines;
+        /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-        double *const sg_row_partials = job->row_partials +
-            (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1;
-        sg_expand_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + sg_geometry[4] * SG_COLUMN_VALUES + 0,
-                          SG_COLUMN_VALUES, sg_rows, sg_width, sg_first * sg_width + tile->column,
-                          sg_together > 1 ? sg_together * sg_width : sg_columns_there);
-        for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i)
-            sg_columns[0 * SG_TILES * SG_TILE_COLUMNS + sg_i] = 0.0;
-        for (int64_t sg_r = 0; sg_r < tile->rows; sg_r += sg_together) {
-            const int64_t sg_behind = sg_together < tile->rows - sg_r ? sg_together : tile->rows - sg_r;
-            for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
-                const int64_t sg_length =
-                    sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
-                const int64_t sg_count = sg_behind * sg_length;
-                const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                sg_expand_rows(sg_row_scale_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1,
-                               SG_ROW_VALUES, sg_width, sg_at, sg_count);
-                sg_expand_rows(sg_one_over_sqrt_exp_avg_sq_row_new_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 2,
-                               SG_ROW_VALUES, sg_width, sg_at, sg_count);
-                /* Processors don't foresee reads that come in bursts with so much arithmetic between. */
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_param))
-                    __builtin_prefetch((sg_param *)buffers[0] + sg_at + sg_i);
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_grad))
-                    __builtin_prefetch((sg_grad *)buffers[1] + sg_at + sg_i);
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
-                    __builtin_prefetch((sg_state *)buffers[2] + sg_at + sg_i);
-#if SG_OPTION_wrap_accumulate
-                for (int64_t sg_i = SG_AHEAD; sg_i < SG_AHEAD + sg_count; sg_i += SG_LINE / (int64_t)sizeof(sg_state))
-                    __builtin_prefetch((sg_state *)buffers[3] + sg_at + sg_i);
-#endif
-                sg_run_5(
-                    (sg_param *)buffers[0] + sg_at,
-                    (sg_grad *)buffers[1] + sg_at,
-                    (sg_state *)buffers[2] + sg_at,
-#if SG_OPTION_wrap_accumulate
-                    (sg_state *)buffers[3] + sg_at,
-#endif
-#if SG_OPTION_wrap_keep_average
-                    (sg_state *)buffers[4] + sg_at,
-#endif
-                    sg_row_terms + 0 * SG_TILE_COLUMNS,
-                    sg_row_scale_lines,
-                    sg_one_over_sqrt_exp_avg_sq_row_new_lines,
-                    sg_one_over_sqrt_exp_avg_sq_col_new_lines + sg_c,
-                    job->values + sg_position * SG_VALUES,
-                    (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                for (int64_t sg_b = 0; sg_b < sg_behind; ++sg_b) {
-                    sg_columns_sum(sg_columns + 0 * SG_TILES * SG_TILE_COLUMNS + sg_c,
-                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                    double *const sg_total = sg_row_partials + ((sg_r + sg_b) * sg_across + sg_c / SG_TILE_COLUMNS) * 1;
-                    sg_total[0] = sg_row_total_sum(
-                        sg_row_terms + 0 * SG_TILE_COLUMNS + sg_b * sg_length, sg_length);
-                }
-            }
-        }
+        const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : SG_ROW_TOTALS;
+        double *const sg_row_totals = sg_across > 1
+            ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
+            : lines->row_totals + (sg_geometry[3] + sg_first) * SG_ROW_TOTALS + 1;
         const int64_t sg_down = (sg_rows + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
         double *const sg_column_partials = job->column_partials +
             (job->offsets[2 * (int64_t)tile->tensor + 1] +
              (tile->matrix * sg_down + tile->row / SG_TILE_ROWS) * sg_width + tile->column) * 1;
-        for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i) {
-            sg_column_partials[sg_i * 1 + 0] = sg_columns[0 * SG_TILES * SG_TILE_COLUMNS + sg_i];
+        for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i)
+            sg_columns_0[sg_i] = 0.0;
+        const int64_t sg_most = sg_width * tile->rows < SG_TERMS ? sg_width * tile->rows : SG_TERMS;
+        sg_repeat_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + (sg_geometry[4] + tile->matrix * sg_width + tile->column) * SG_COLUMN_VALUES + 0,
+                          SG_COLUMN_VALUES, sg_columns_there, sg_wide ? sg_columns_there : sg_most);
+        if (sg_wide) {
+            for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
+                sg_many = tile->rows - sg_r < 4 ? 1 : 4;
+                for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j)
+                    sg_fill(sg_row_scale_lines + sg_j * SG_TILE_COLUMNS,
+                            lines->row_values[(sg_geometry[3] + sg_first + sg_r + sg_j) * SG_ROW_VALUES + 1], SG_TILE_COLUMNS);
+                for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j)
+                    sg_fill(sg_one_over_sqrt_exp_avg_sq_row_new_lines + sg_j * SG_TILE_COLUMNS,
+                            lines->row_values[(sg_geometry[3] + sg_first + sg_r + sg_j) * SG_ROW_VALUES + 2], SG_TILE_COLUMNS);
+                for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
+                    const int64_t sg_count =
+                        sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
+                    if (sg_count == SG_TILE_COLUMNS && sg_many == 1) {
+                    const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                    sg_run_5_by_1(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_row_scale_lines,
+                        sg_one_over_sqrt_exp_avg_sq_row_new_lines,
+                        sg_one_over_sqrt_exp_avg_sq_col_new_lines + sg_c,
+                        sg_halves_0,
+                        sg_columns_0 + sg_c,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
+                    }
+                    if (sg_count == SG_TILE_COLUMNS && sg_many == 4) {
+                    const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
+                    sg_run_5_by_4(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        (sg_param *)buffers[0] + sg_at + 1 * sg_width,
+                        (sg_grad *)buffers[1] + sg_at + 1 * sg_width,
+                        (sg_state *)buffers[2] + sg_at + 1 * sg_width,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at + 1 * sg_width,
+#endif
+                        (sg_param *)buffers[0] + sg_at + 2 * sg_width,
+                        (sg_grad *)buffers[1] + sg_at + 2 * sg_width,
+                        (sg_state *)buffers[2] + sg_at + 2 * sg_width,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at + 2 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at + 2 * sg_width,
+#endif
+                        (sg_param *)buffers[0] + sg_at + 3 * sg_width,
+                        (sg_grad *)buffers[1] + sg_at + 3 * sg_width,
+                        (sg_state *)buffers[2] + sg_at + 3 * sg_width,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at + 3 * sg_width,
+#endif
+                        sg_row_scale_lines,
+                        sg_one_over_sqrt_exp_avg_sq_row_new_lines,
+                        sg_one_over_sqrt_exp_avg_sq_col_new_lines + sg_c,
+                        sg_halves_0,
+                        sg_columns_0 + sg_c,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
+                    }
+                    for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
+                    double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
+                    if (sg_count == SG_TILE_COLUMNS) {
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    continue;
+                    }
+                    const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
+                    sg_run_5(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_row_scale_lines + sg_j * SG_TILE_COLUMNS,
+                        sg_one_over_sqrt_exp_avg_sq_row_new_lines + sg_j * SG_TILE_COLUMNS,
+                        sg_one_over_sqrt_exp_avg_sq_col_new_lines + sg_c,
+                        sg_row_0,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
+                    sg_columns_sum(sg_columns_0 + sg_c, sg_row_0, 1, sg_count);
+                    }
+                }
+            }
+                for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i) {
+                    sg_column_partials[(0 * sg_width + sg_i) * 1 + 0] = sg_columns_0[sg_i];
+                    sg_columns_0[sg_i] = 0.0;
+                }
+        } else {
+            /* Whole tiles, if any fit. */
+            int64_t sg_together = SG_TERMS / sg_width;
+            if (sg_together > SG_TILE_ROWS)
+                sg_together -= sg_together % SG_TILE_ROWS;
+            for (int64_t sg_r = 0, sg_behind; sg_r < tile->rows; sg_r += sg_behind) {
+                const int64_t sg_left = SG_TILE_ROWS - sg_r % SG_TILE_ROWS;
+                sg_behind = sg_together < SG_TILE_ROWS && sg_left < sg_together ? sg_left : sg_together;
+                if (sg_behind > tile->rows - sg_r)
+                    sg_behind = tile->rows - sg_r;
+                const int64_t sg_at = (sg_first + sg_r) * sg_width;
+                const int64_t sg_count = sg_behind * sg_width;
+                sg_expand_rows(sg_row_scale_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1,
+                               SG_ROW_VALUES, sg_width, sg_at, sg_count);
+                sg_expand_rows(sg_one_over_sqrt_exp_avg_sq_row_new_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 2,
+                               SG_ROW_VALUES, sg_width, sg_at, sg_count);
+                    sg_run_5(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_row_scale_lines,
+                        sg_one_over_sqrt_exp_avg_sq_row_new_lines,
+                        sg_one_over_sqrt_exp_avg_sq_col_new_lines,
+                        sg_row_0,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
+                int64_t sg_b = 0;
+                if (sg_width == 1) {
+                    const int64_t sg_tiles_there = sg_behind / SG_TILE_ROWS;
+                    sg_single_sum(sg_row_0, sg_tiles_there,
+                        sg_column_partials + sg_r / SG_TILE_ROWS * 1 + 0, 1);
+                    sg_b = sg_tiles_there * SG_TILE_ROWS;
+                }
+                while (sg_b < sg_behind) {
+                    const int64_t sg_top = (sg_r + sg_b) / SG_TILE_ROWS;
+                    const int64_t sg_rest = (sg_top + 1) * SG_TILE_ROWS - sg_r - sg_b;
+                    const int64_t sg_part = sg_rest < sg_behind - sg_b ? sg_rest : sg_behind - sg_b;
+                    sg_columns_sum(sg_columns_0, sg_row_0 + sg_b * sg_width, sg_part, sg_width);
+                    sg_b += sg_part;
+                    if (sg_part < sg_rest && sg_r + sg_b < tile->rows)
+                        break; /* more of this tile follows */
+                for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i) {
+                    sg_column_partials[(sg_top * sg_width + sg_i) * 1 + 0] = sg_columns_0[sg_i];
+                    sg_columns_0[sg_i] = 0.0;
+                }
+                }
+            }
         }
     }
 }
 
 /* Pass 7: sum_exp_avg_res_row_new_matrices must be complete first. */
-/* One run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
-static __attribute__((noinline)) void sg_run_7(
-    sg_param *restrict sg_param_at,
-    sg_grad *restrict sg_grad_at,
-    sg_state const *restrict sg_exp_avg_at,
+/* One element: what it stores, and its terms. */
+SG_INLINE void sg_element_7(
+sg_param *restrict sg_param_at,
+sg_grad *restrict sg_grad_at,
+sg_state const *restrict sg_exp_avg_at,
 #if SG_OPTION_wrap_accumulate
-    sg_state *restrict sg_wrap_sum_at,
+sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
-    sg_state *restrict sg_wrap_average_at,
+sg_state *restrict sg_wrap_average_at,
 #endif
-    const sg_real *restrict sg_res_scale_lines,
-    const sg_real *restrict sg_one_over_sqrt_exp_avg_res_col_new_lines,
-    const double *restrict sg_values,
-    const sg_real *restrict sg_row, int64_t sg_count) {
-    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
-    const sg_real lr_times_weight_decay = sg_row[15];
-    const sg_real lr = sg_row[16];
-    const sg_real wrap_from_below_differs_from_zero = sg_row[17];
-    const sg_real wrap_low = sg_row[18];
-    const sg_real wrap_from_above_differs_from_zero = sg_row[19];
-    const sg_real wrap_high = sg_row[20];
+const sg_real *restrict sg_res_scale_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_res_col_new_lines,
+    const sg_real one_minus_lr_times_wrap_weight_decay,
+    const sg_real lr_times_weight_decay,
+    const sg_real lr,
+    const sg_real wrap_from_below_differs_from_zero,
+    const sg_real wrap_low,
+    const sg_real wrap_from_above_differs_from_zero,
+    const sg_real wrap_high,
 #if SG_OPTION_wrap_keep_average
-    const sg_real wrap_average_decay = sg_row[21];
+    const sg_real wrap_average_decay,
 #endif
 #if SG_OPTION_wrap_keep_average
-    const sg_real one_minus_wrap_average_decay = sg_row[22];
+    const sg_real one_minus_wrap_average_decay,
 #endif
-    const sg_real ndim_above_one = (sg_real)sg_values[2];
-    (void)sg_row;
-    (void)sg_values;
-    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
+    const sg_real ndim_above_one,
+    int64_t sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real exp_avg = sg_state_load(sg_exp_avg_at, sg_i);
 #if SG_OPTION_wrap_keep_average
@@ -1253,38 +2891,144 @@ static __attribute__((noinline)) void sg_run_7(
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
 #endif
-    }
 }
 
-__attribute__((visibility("default"))) void sg_pass_7(const struct sg_job *job, int64_t first_chunk,
-                                                      int64_t last_chunk) {
-    _Alignas(SG_LINE) sg_real sg_res_scale_lines[SG_EXPANDED];
-    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_res_col_new_lines[SG_EXPANDED];
-    for (int64_t sg_c = first_chunk; sg_c < last_chunk; ++sg_c) {
-        const struct sg_chunk *chunk = &job->chunks[sg_c];
-        void *const *buffers = job->pointers + (int64_t)chunk->tensor * SG_BUFFERS;
-        const int64_t *sg_geometry = job->lines->geometry + (int64_t)job->positions[chunk->tensor] * SG_GEOMETRY;
-        for (int64_t sg_begin = 0; sg_begin < chunk->count; sg_begin += SG_EXPANDED) {
-        const int64_t sg_at = chunk->start + sg_begin;
-        const int64_t sg_count = chunk->count - sg_begin < SG_EXPANDED ? chunk->count - sg_begin : SG_EXPANDED;
-        sg_expand_rows(sg_res_scale_lines, job->lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 4, SG_ROW_VALUES,
-                       sg_geometry[2], sg_at, sg_count);
-        sg_expand_columns(sg_one_over_sqrt_exp_avg_res_col_new_lines, job->lines->column_values + sg_geometry[4] * SG_COLUMN_VALUES + 1, SG_COLUMN_VALUES,
-                          sg_geometry[1], sg_geometry[2], sg_at, sg_count);
-sg_run_7(
-            (sg_param *)buffers[0] + sg_at,
-            (sg_grad *)buffers[1] + sg_at,
-            (sg_state *)buffers[2] + sg_at,
+/* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_run_7(
+sg_param *restrict sg_param_at,
+sg_grad *restrict sg_grad_at,
+sg_state const *restrict sg_exp_avg_at,
 #if SG_OPTION_wrap_accumulate
-            (sg_state *)buffers[3] + sg_at,
+sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
-            (sg_state *)buffers[4] + sg_at,
+sg_state *restrict sg_wrap_average_at,
 #endif
-            sg_res_scale_lines,
-            sg_one_over_sqrt_exp_avg_res_col_new_lines,
-            job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
-            (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, sg_count);
+const sg_real *restrict sg_res_scale_lines,
+const sg_real *restrict sg_one_over_sqrt_exp_avg_res_col_new_lines,
+    const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
+    const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
+    const sg_real lr_times_weight_decay = sg_row[15];
+    const sg_real lr = sg_row[16];
+    const sg_real wrap_from_below_differs_from_zero = sg_row[17];
+    const sg_real wrap_low = sg_row[18];
+    const sg_real wrap_from_above_differs_from_zero = sg_row[19];
+    const sg_real wrap_high = sg_row[20];
+#if SG_OPTION_wrap_keep_average
+    const sg_real wrap_average_decay = sg_row[21];
+#endif
+#if SG_OPTION_wrap_keep_average
+    const sg_real one_minus_wrap_average_decay = sg_row[22];
+#endif
+    const sg_real ndim_above_one = (sg_real)sg_values[2];
+    (void)sg_row;
+    (void)sg_values;
+    for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i)
+        sg_element_7(
+sg_param_at,
+sg_grad_at,
+sg_exp_avg_at,
+#if SG_OPTION_wrap_accumulate
+sg_wrap_sum_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+sg_wrap_average_at,
+#endif
+sg_res_scale_lines,
+sg_one_over_sqrt_exp_avg_res_col_new_lines,
+    one_minus_lr_times_wrap_weight_decay,
+    lr_times_weight_decay,
+    lr,
+    wrap_from_below_differs_from_zero,
+    wrap_low,
+    wrap_from_above_differs_from_zero,
+    wrap_high,
+#if SG_OPTION_wrap_keep_average
+    wrap_average_decay,
+#endif
+#if SG_OPTION_wrap_keep_average
+    one_minus_wrap_average_decay,
+#endif
+    ndim_above_one,
+            sg_i);
+}
+
+__attribute__((visibility("default"))) void sg_tile_pass_7(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
+    _Alignas(SG_LINE) sg_real sg_res_scale_lines[SG_TERMS + SG_SLACK];
+    _Alignas(SG_LINE) sg_real sg_one_over_sqrt_exp_avg_res_col_new_lines[SG_TILES * SG_TILE_COLUMNS];
+    for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
+        const struct sg_tile *tile = &job->tiles[sg_t];
+        void *const *buffers = job->pointers + (int64_t)tile->tensor * SG_BUFFERS;
+        const struct sg_lines *lines = job->lines;
+        const int64_t sg_position = job->positions[tile->tensor];
+        const int64_t *sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        const int64_t sg_rows = sg_geometry[1];
+        const int64_t sg_width = sg_geometry[2];
+        const int64_t sg_first = tile->matrix * sg_rows + tile->row;
+        const int64_t sg_columns_there = tile->columns;
+        const int sg_wide = sg_width > SG_TILE_COLUMNS / 2;
+        (void)lines;
+        const int64_t sg_most = sg_width * tile->rows < SG_TERMS ? sg_width * tile->rows : SG_TERMS;
+        sg_repeat_columns(sg_one_over_sqrt_exp_avg_res_col_new_lines, lines->column_values + (sg_geometry[4] + tile->matrix * sg_width + tile->column) * SG_COLUMN_VALUES + 1,
+                          SG_COLUMN_VALUES, sg_columns_there, sg_wide ? sg_columns_there : sg_most);
+        if (sg_wide) {
+            for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
+                sg_many = 1;
+                for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j)
+                    sg_fill(sg_res_scale_lines + sg_j * SG_TILE_COLUMNS,
+                            lines->row_values[(sg_geometry[3] + sg_first + sg_r + sg_j) * SG_ROW_VALUES + 4], SG_TILE_COLUMNS);
+                for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
+                    const int64_t sg_count =
+                        sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
+                    {
+                    const int64_t sg_j = 0;
+                    const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
+                    sg_run_7(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_res_scale_lines + sg_j * SG_TILE_COLUMNS,
+                        sg_one_over_sqrt_exp_avg_res_col_new_lines + sg_c,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+                    }
+                }
+            }
+        } else {
+            /* Whole tiles, if any fit. */
+            int64_t sg_together = SG_TERMS / sg_width;
+            if (sg_together > SG_TILE_ROWS)
+                sg_together -= sg_together % SG_TILE_ROWS;
+            for (int64_t sg_r = 0, sg_behind; sg_r < tile->rows; sg_r += sg_behind) {
+                const int64_t sg_left = SG_TILE_ROWS - sg_r % SG_TILE_ROWS;
+                sg_behind = sg_together < SG_TILE_ROWS && sg_left < sg_together ? sg_left : sg_together;
+                if (sg_behind > tile->rows - sg_r)
+                    sg_behind = tile->rows - sg_r;
+                const int64_t sg_at = (sg_first + sg_r) * sg_width;
+                const int64_t sg_count = sg_behind * sg_width;
+                sg_expand_rows(sg_res_scale_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 4,
+                               SG_ROW_VALUES, sg_width, sg_at, sg_count);
+                    sg_run_7(
+                        (sg_param *)buffers[0] + sg_at,
+                        (sg_grad *)buffers[1] + sg_at,
+                        (sg_state *)buffers[2] + sg_at,
+#if SG_OPTION_wrap_accumulate
+                        (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_average
+                        (sg_state *)buffers[4] + sg_at,
+#endif
+                        sg_res_scale_lines,
+                        sg_one_over_sqrt_exp_avg_res_col_new_lines,
+                        job->values + sg_position * SG_VALUES,
+                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
+            }
         }
     }
 }
@@ -1417,311 +3161,429 @@ __attribute__((visibility("default"))) void sg_stage_5(const struct sg_stage *st
     }
 }
 
-/* Stage 3, rows: numbers of each, in float64. */
+/* Stage 3, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_3(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double beta2 = sg_wide[4];
+        const double one_minus_beta2 = sg_wide[5];
+        const double exp_avg_sq_row = sg_row_states[0];
+        const double mean_square_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:45
+        const double exp_avg_sq_row_new = beta2 * exp_avg_sq_row + one_minus_beta2 * mean_square_rows;
+        const double one_over_sqrt_exp_avg_sq_row_new = 1.0 / sg_sqrt64(exp_avg_sq_row_new);
+        sg_row_values[0] = exp_avg_sq_row_new;
+        sg_row_values[2] = one_over_sqrt_exp_avg_sq_row_new;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double beta2 = sg_wide[4];
-            const double one_minus_beta2 = sg_wide[5];
-            const double exp_avg_sq_row = sg_row_states[0];
-        const double mean_square_rows = sg_row_totals[0] / (double)sg_geometry[2];
-        // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:45
-        const double exp_avg_sq_row_new = beta2 * exp_avg_sq_row + one_minus_beta2 * mean_square_rows;
-        const double one_over_sqrt_exp_avg_sq_row_new = 1.0 / sg_sqrt64(exp_avg_sq_row_new);
-            sg_row_values[0] = exp_avg_sq_row_new;
-            sg_row_values[2] = one_over_sqrt_exp_avg_sq_row_new;
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_3(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 3, columns: numbers of each, in float64. */
+/* Stage 3, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_columns_run_3(
+    const double *restrict sg_column_totals_at, double *restrict sg_column_values_at, double *restrict sg_column_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_column_totals = sg_column_totals_at + sg_l * SG_COLUMN_TOTALS;
+        double *const sg_column_values = sg_column_values_at + sg_l * SG_COLUMN_VALUES;
+        double *const sg_column_states = sg_column_states_at + sg_l * SG_COLUMN_STATES;
+        (void)sg_column_totals, (void)sg_column_values, (void)sg_column_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double beta2 = sg_wide[4];
+        const double one_minus_beta2 = sg_wide[5];
+        const double exp_avg_sq_col = sg_column_states[0];
+        const double mean_square_columns = sg_column_totals[0] / (double)sg_geometry[1];
+        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:46
+        const double exp_avg_sq_col_new = beta2 * exp_avg_sq_col + one_minus_beta2 * mean_square_columns;
+        const double one_over_sqrt_exp_avg_sq_col_new = 1.0 / sg_sqrt64(exp_avg_sq_col_new);
+        sg_column_values[0] = one_over_sqrt_exp_avg_sq_col_new;
+        sg_column_values[2] = exp_avg_sq_col_new;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_columns_stage_3(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const double *const sg_column_totals = lines->column_totals + sg_line * SG_COLUMN_TOTALS;
-            double *const sg_column_values = lines->column_values + sg_line * SG_COLUMN_VALUES;
-            double *const sg_column_states = lines->column_states + sg_line * SG_COLUMN_STATES;
-            (void)sg_column_totals, (void)sg_column_values, (void)sg_column_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double beta2 = sg_wide[4];
-            const double one_minus_beta2 = sg_wide[5];
-            const double exp_avg_sq_col = sg_column_states[0];
-        const double mean_square_columns = sg_column_totals[0] / (double)sg_geometry[1];
-        // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:46
-        const double exp_avg_sq_col_new = beta2 * exp_avg_sq_col + one_minus_beta2 * mean_square_columns;
-        const double one_over_sqrt_exp_avg_sq_col_new = 1.0 / sg_sqrt64(exp_avg_sq_col_new);
-            sg_column_values[0] = one_over_sqrt_exp_avg_sq_col_new;
-            sg_column_values[2] = exp_avg_sq_col_new;
+            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_columns_run_3(
+                lines->column_totals + sg_line * SG_COLUMN_TOTALS,
+                lines->column_values + sg_line * SG_COLUMN_VALUES,
+                lines->column_states + sg_line * SG_COLUMN_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 4, matrices: numbers of each, in float64. */
+/* Stage 4, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_matrices_run_4(
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_matrix_totals = sg_matrix_totals_at + sg_l * SG_MATRIX_TOTALS;
+        double *const sg_matrix_values = sg_matrix_values_at + sg_l * SG_MATRIX_VALUES;
+        double *const sg_matrix_states = sg_matrix_states_at + sg_l * SG_MATRIX_STATES;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_totals[0];
+        sg_matrix_values[0] = sum_exp_avg_sq_row_new_matrices;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_matrices_stage_4(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[5] + sg_l;
             const int64_t sg_matrix = sg_line;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_totals[0];
-            sg_matrix_values[0] = sum_exp_avg_sq_row_new_matrices;
+            sg_many = sg_end - sg_l;
+            sg_matrices_run_4(
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 4, rows: numbers of each, in float64. */
+/* Stage 4, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_4(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_values[0];
+        const double exp_avg_sq_row_new = sg_row_values[0];
+        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:47
+        const double row_scale = sg_sqrt64(sum_exp_avg_sq_row_new_matrices / (double)sg_geometry[1] / exp_avg_sq_row_new);
+        sg_row_values[1] = row_scale;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double sum_exp_avg_sq_row_new_matrices = sg_matrix_values[0];
-            const double exp_avg_sq_row_new = sg_row_values[0];
-        // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:47
-        const double row_scale = sg_sqrt64(sum_exp_avg_sq_row_new_matrices / (double)sg_geometry[1] / exp_avg_sq_row_new);
-            sg_row_values[1] = row_scale;
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_4(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 6, rows: numbers of each, in float64. */
+/* Stage 6, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_6(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double beta3 = sg_wide[7];
+        const double one_minus_beta3 = sg_wide[8];
+        const double exp_avg_sq_row_new = sg_row_values[0];
+        const double exp_avg_res_row = sg_row_states[1];
+        const double mean_difference_rows = sg_row_totals[1] / (double)sg_geometry[2];
+        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:53
+        const double exp_avg_res_row_new = beta3 * exp_avg_res_row + one_minus_beta3 * mean_difference_rows;
+        sg_row_values[3] = exp_avg_res_row_new;
+        sg_row_states[0] = exp_avg_sq_row_new;
+        sg_row_states[1] = exp_avg_res_row_new;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_rows_stage_6(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double beta3 = sg_wide[7];
-            const double one_minus_beta3 = sg_wide[8];
-            const double exp_avg_sq_row_new = sg_row_values[0];
-            const double exp_avg_res_row = sg_row_states[1];
-        const double mean_difference_rows = sg_row_totals[1] / (double)sg_geometry[2];
-        // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:53
-        const double exp_avg_res_row_new = beta3 * exp_avg_res_row + one_minus_beta3 * mean_difference_rows;
-            sg_row_values[3] = exp_avg_res_row_new;
-            sg_row_states[0] = exp_avg_sq_row_new;
-            sg_row_states[1] = exp_avg_res_row_new;
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_6(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 6, columns: numbers of each, in float64. */
+/* Stage 6, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_columns_run_6(
+    const double *restrict sg_column_totals_at, double *restrict sg_column_values_at, double *restrict sg_column_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_column_totals = sg_column_totals_at + sg_l * SG_COLUMN_TOTALS;
+        double *const sg_column_values = sg_column_values_at + sg_l * SG_COLUMN_VALUES;
+        double *const sg_column_states = sg_column_states_at + sg_l * SG_COLUMN_STATES;
+        (void)sg_column_totals, (void)sg_column_values, (void)sg_column_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double beta3 = sg_wide[7];
+        const double one_minus_beta3 = sg_wide[8];
+        const double exp_avg_sq_col_new = sg_column_values[2];
+        const double exp_avg_res_col = sg_column_states[1];
+        const double mean_difference_columns = sg_column_totals[1] / (double)sg_geometry[1];
+        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:54
+        const double exp_avg_res_col_new = beta3 * exp_avg_res_col + one_minus_beta3 * mean_difference_columns;
+        const double one_over_sqrt_exp_avg_res_col_new = 1.0 / sg_sqrt64(exp_avg_res_col_new);
+        sg_column_values[1] = one_over_sqrt_exp_avg_res_col_new;
+        sg_column_states[0] = exp_avg_sq_col_new;
+        sg_column_states[1] = exp_avg_res_col_new;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_columns_stage_6(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const double *const sg_column_totals = lines->column_totals + sg_line * SG_COLUMN_TOTALS;
-            double *const sg_column_values = lines->column_values + sg_line * SG_COLUMN_VALUES;
-            double *const sg_column_states = lines->column_states + sg_line * SG_COLUMN_STATES;
-            (void)sg_column_totals, (void)sg_column_values, (void)sg_column_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double beta3 = sg_wide[7];
-            const double one_minus_beta3 = sg_wide[8];
-            const double exp_avg_sq_col_new = sg_column_values[2];
-            const double exp_avg_res_col = sg_column_states[1];
-        const double mean_difference_columns = sg_column_totals[1] / (double)sg_geometry[1];
-        // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:54
-        const double exp_avg_res_col_new = beta3 * exp_avg_res_col + one_minus_beta3 * mean_difference_columns;
-        const double one_over_sqrt_exp_avg_res_col_new = 1.0 / sg_sqrt64(exp_avg_res_col_new);
-            sg_column_values[1] = one_over_sqrt_exp_avg_res_col_new;
-            sg_column_states[0] = exp_avg_sq_col_new;
-            sg_column_states[1] = exp_avg_res_col_new;
+            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_columns_run_6(
+                lines->column_totals + sg_line * SG_COLUMN_TOTALS,
+                lines->column_values + sg_line * SG_COLUMN_VALUES,
+                lines->column_states + sg_line * SG_COLUMN_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 7, matrices: numbers of each, in float64. */
+/* Stage 7, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_matrices_run_7(
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_matrix_totals = sg_matrix_totals_at + sg_l * SG_MATRIX_TOTALS;
+        double *const sg_matrix_values = sg_matrix_values_at + sg_l * SG_MATRIX_VALUES;
+        double *const sg_matrix_states = sg_matrix_states_at + sg_l * SG_MATRIX_STATES;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sum_exp_avg_res_row_new_matrices = sg_matrix_totals[1];
+        sg_matrix_values[1] = sum_exp_avg_res_row_new_matrices;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_matrices_stage_7(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[5] + sg_l;
             const int64_t sg_matrix = sg_line;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-        const double sum_exp_avg_res_row_new_matrices = sg_matrix_totals[1];
-            sg_matrix_values[1] = sum_exp_avg_res_row_new_matrices;
+            sg_many = sg_end - sg_l;
+            sg_matrices_run_7(
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }
 
-/* Stage 7, rows: numbers of each, in float64. */
+/* Stage 7, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
+   trust `restrict` on parameters only. */
+static __attribute__((noinline)) void sg_rows_run_7(
+    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
+    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
+    const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
+    const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
+    (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
+    (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
+        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
+        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
+        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
+        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
+        const double *const sg_matrix_totals = sg_matrix_totals_at;
+        double *const sg_matrix_values = sg_matrix_values_at;
+        double *const sg_matrix_states = sg_matrix_states_at;
+        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sum_exp_avg_res_row_new_matrices = sg_matrix_values[1];
+        const double exp_avg_res_row_new = sg_row_values[3];
+        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:55
+        const double res_scale = sg_sqrt64(sum_exp_avg_res_row_new_matrices / (double)sg_geometry[1] / exp_avg_res_row_new);
+        sg_row_values[4] = res_scale;
+    }
+}
+
 __attribute__((visibility("default"))) void sg_rows_stage_7(const struct sg_line_stage *job, int64_t first_piece, int64_t last_piece) {
     const struct sg_stage *stage = job->stage;
     const struct sg_lines *lines = stage->lines;
     for (int64_t sg_p = first_piece; sg_p < last_piece; ++sg_p) {
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
-        const double *const sg_wide = stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE;
-        const double *const sg_totals = stage->totals + sg_position * SG_TOTALS;
-        const double *const sg_over_all = stage->over_all;
-        const double sg_size = stage->sizes[sg_position];
-        const double sg_total_size = stage->total_size;
-        const double *const sg_values = stage->values + sg_position * SG_VALUES;
-        const double *const sg_states = stage->states + sg_position * SG_STATES;
-        const double *const sg_shared = stage->shared;
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
-        (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
-        (void)sg_values, (void)sg_states, (void)sg_shared;
-        for (int64_t sg_l = piece->start; sg_l < piece->start + piece->count; ++sg_l) {
+        const int64_t sg_end = piece->start + piece->count;
+        for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
             const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const double *const sg_row_totals = lines->row_totals + sg_line * SG_ROW_TOTALS;
-            double *const sg_row_values = lines->row_values + sg_line * SG_ROW_VALUES;
-            double *const sg_row_states = lines->row_states + sg_line * SG_ROW_STATES;
-            (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-            const double *const sg_matrix_totals = lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS;
-            double *const sg_matrix_values = lines->matrix_values + sg_matrix * SG_MATRIX_VALUES;
-            double *const sg_matrix_states = lines->matrix_states + sg_matrix * SG_MATRIX_STATES;
-            (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-            const double sum_exp_avg_res_row_new_matrices = sg_matrix_values[1];
-            const double exp_avg_res_row_new = sg_row_values[3];
-        // res_scale = sqrt(mean(exp_avg_res_row, matrices)/exp_avg_res_row)      specs/came.yaml:55
-        const double res_scale = sg_sqrt64(sum_exp_avg_res_row_new_matrices / (double)sg_geometry[1] / exp_avg_res_row_new);
-            sg_row_values[4] = res_scale;
+            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
+            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_rows_run_7(
+                lines->row_totals + sg_line * SG_ROW_TOTALS,
+                lines->row_values + sg_line * SG_ROW_VALUES,
+                lines->row_states + sg_line * SG_ROW_STATES,
+                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
+                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
+                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
+                stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
+                stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
         }
     }
 }

@@ -412,39 +412,52 @@ struct sg_tile {
 #define SG_TILE_ROWS 64
 #define SG_TILE_COLUMNS SG_THREADS
 
-/* Rows of a tile whose terms are combined at once, one by each warp. */
-#define SG_BATCH (SG_THREADS / 32)
+/* Elements of a row of a tile that a thread takes at most: a warp takes a row, or several that are short. */
+#define SG_SHARE (SG_TILE_COLUMNS / 32)
 
-/* Of a batch of rows, one term a thread and row (+0.0 where there is none): the total of the row that is the
-   warp's, to its first thread. Halving from 128 to 32 is between a thread's own numbers, from 16 between threads. */
-template <class sg_kind>
-SG_FUNCTION double sg_row_total(const double (&sg_terms)[SG_BATCH], double *sg_shared) {
-    const int sg_thread = (int)threadIdx.x;
+/* The binary logarithm of the number of threads that take a row of so many words: as few as have one word each, up
+   to a warp. */
+SG_FUNCTION int sg_span_bits(const int sg_words) { return sg_words > 16 ? 5 : 32 - __clz(sg_words - 1); }
+
+/* Of a row's terms, to each thread that has some of them (+0.0 where there is none): their total. Halving is between
+   a thread's own words first, then between threads, at last between the elements of a word. So that no thread is
+   idle while these meet, of two that are sg_apart each takes over one half of the other's elements. */
+template <class sg_kind, int sg_n>
+SG_FUNCTION double sg_row_total(double (&sg_terms)[SG_SHARE / sg_n][sg_n], const int sg_bits, const int sg_columns) {
 #pragma unroll
-    for (int sg_j = 0; sg_j < SG_BATCH; ++sg_j) {
-        sg_shared[sg_j * SG_THREADS + sg_thread] = sg_terms[sg_j];
-    }
-    __syncthreads();
-    const double *sg_own = sg_shared + sg_thread / 32 * SG_THREADS + sg_thread % 32;
-    double sg_lanes[SG_BATCH];
+    for (int sg_half = SG_SHARE / sg_n / 2; sg_half > 0; sg_half /= 2) {
 #pragma unroll
-    for (int sg_j = 0; sg_j < SG_BATCH; ++sg_j) {
-        sg_lanes[sg_j] = sg_own[sg_j * 32];
-    }
-#pragma unroll
-    for (int sg_half = SG_BATCH / 2; sg_half > 0; sg_half /= 2) {
-#pragma unroll
-        for (int sg_j = 0; sg_j < sg_half; ++sg_j) {
-            sg_lanes[sg_j] = sg_kind::sg_next(sg_lanes[sg_j], sg_lanes[sg_j + sg_half]);
+        for (int sg_i = 0; sg_i < sg_half * sg_n; ++sg_i) {
+            double &sg_first = sg_terms[sg_i / sg_n][sg_i % sg_n];
+            sg_first = sg_kind::sg_next(sg_first, sg_terms[sg_half + sg_i / sg_n][sg_i % sg_n]);
         }
     }
-    double sg_total = sg_lanes[0];
+    double (&sg_own)[sg_n] = sg_terms[0];
+    int sg_apart = (1 << sg_bits) / 2;
 #pragma unroll
-    for (int sg_half = 16; sg_half > 0; sg_half /= 2) {
-        sg_total = sg_kind::sg_next(sg_total, __shfl_down_sync(0xffffffffu, sg_total, sg_half));
+    for (int sg_left = sg_n; sg_left > 1; sg_left /= 2) {
+        const bool sg_upper = ((int)threadIdx.x & sg_apart) != 0;
+#pragma unroll
+        for (int sg_j = 0; sg_j < sg_left / 2; ++sg_j) {
+            const double sg_low = sg_own[sg_j];
+            const double sg_high = sg_own[sg_j + sg_left / 2];
+            const double sg_taken = __shfl_xor_sync(0xffffffffu, sg_upper ? sg_low : sg_high, sg_apart);
+            sg_own[sg_j] = sg_kind::sg_next(sg_upper ? sg_high : sg_low, sg_taken);
+        }
+        sg_apart /= 2;
     }
-    __syncthreads(); /* before the next terms overwrite these */
-    return sg_total;
+    double sg_total = sg_own[0];
+    for (; sg_apart > 0; sg_apart /= 2) {
+        sg_total = sg_kind::sg_next(sg_total, __shfl_xor_sync(0xffffffffu, sg_total, sg_apart));
+    }
+    sg_apart = (1 << sg_bits) / 2;
+#pragma unroll
+    for (int sg_left = sg_n; sg_left > 1; sg_left /= 2) {
+        sg_total = sg_kind::sg_next(sg_total, __shfl_xor_sync(0xffffffffu, sg_total, sg_apart));
+        sg_apart /= 2;
+    }
+    /* Lanes without threads are +0.0, which make nothing of a total but +0.0 of -0.0. */
+    return sg_columns < SG_TILE_COLUMNS ? sg_kind::sg_next(sg_total, 0.0) : sg_total;
 }
 
 /* The tensor of a launch that has a line: the last that begins at it or before. */
@@ -1006,15 +1019,85 @@ SG_FUNCTION void sg_update_2(const sg_chunk_buffers_2 &sg_at, const sg_scalars_2
     }
 }
 
-/* Each tile is taken by one block, a column by a thread, in batches of rows. A column's terms are added from the
-   top; those of a row are lanes. */
+/* Whether a tile may be read by 128-bit words: its buffers begin at such, and so do its rows. */
+SG_FUNCTION bool sg_aligned_2(const sg_chunk_buffers_2 &sg_at, const sg_i64 sg_width) {
+    sg_u64 sg_address = 0;
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_param_at);
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_grad_at);
+#if SG_OPTION_wrap_accumulate
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_wrap_sum_at);
+#endif
+    return (sg_address & 15u) == 0 && sg_width % SG_LANES == 0;
+}
+
+/* A tile, by one block, in batches of rows: as many as its threads reach if each takes words of sg_n elements, of
+   which a warp has 32 beside one another. Terms of a row are lanes. Those of columns go through shared memory to
+   the thread that has the column, which adds them from the top. sg_row_partial and sg_column_partial: where the
+   totals of the tile's first row and of the thread's column belong. */
+template <int sg_n>
+SG_FUNCTION void sg_walk_2(const sg_tile &sg_this, const sg_chunk_buffers_2 &sg_at, const sg_scalars_2 &sg_row,
+    const sg_i64 sg_width, double *sg_row_partial, double *sg_column_partial, double *sg_shared) {
+    const int sg_thread = (int)threadIdx.x;
+    const int sg_bits = sg_span_bits((sg_this.columns + sg_n - 1) / sg_n);
+    const int sg_first = (sg_thread & ((1 << sg_bits) - 1)) * sg_n;
+    const int sg_batch = SG_THREADS >> sg_bits;
+    const int sg_pitch = sg_n > 1 ? SG_ROW : SG_THREADS;
+    const int sg_word = sg_thread / sg_n;
+    const double *sg_above = sg_shared + (sg_word / 32 * sg_n + sg_thread % sg_n) * sg_pitch + sg_word % 32;
+    double sg_column_total_0 = 0.0;
+
+#pragma unroll 1
+    for (int sg_b = 0; sg_b < sg_this.rows; sg_b += sg_batch) {
+        const int sg_down = sg_b + (sg_thread >> sg_bits);
+        sg_operands_2<sg_n> sg_x[SG_SHARE / sg_n] = {};
+#pragma unroll
+        for (int sg_w = 0; sg_w < SG_SHARE / sg_n; ++sg_w) {
+            const int sg_along = sg_w * 32 * sg_n + sg_first;
+            if (sg_down < sg_this.rows && sg_along < sg_this.columns) {
+                sg_update_2<sg_n>(sg_at, sg_row, sg_down * sg_width + sg_along, sg_x[sg_w]);
+            }
+        }
+        {
+            double sg_terms[SG_SHARE / sg_n][sg_n];
+#pragma unroll
+            for (int sg_i = 0; sg_i < SG_SHARE; ++sg_i) {
+                sg_terms[sg_i / sg_n][sg_i % sg_n] = sg_mean::sg_term(sg_x[sg_i / sg_n].sg_row_0_0[sg_i % sg_n]);
+            }
+            const double sg_total = sg_row_total<sg_mean, sg_n>(sg_terms, sg_bits, sg_this.columns);
+            if (sg_first == 0 && sg_down < sg_this.rows) {
+                sg_row_partial[sg_down * ((sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS) * 1 + 0] = sg_total;
+            }
+        }
+#pragma unroll
+        for (int sg_i = 0; sg_i < SG_SHARE; ++sg_i) {
+            sg_shared[sg_i * sg_pitch + sg_thread] = sg_mean::sg_term(sg_x[sg_i / sg_n].sg_column_0_0[sg_i % sg_n]);
+        }
+        __syncthreads();
+        if (sg_thread < sg_this.columns) {
+            /* Rows behind the last have left +0.0, which changes nothing. */
+#pragma unroll 1
+            for (int sg_r = 0; sg_r < sg_batch && sg_b + sg_r < sg_this.rows; sg_r += 8) {
+#pragma unroll
+                for (int sg_i = sg_r; sg_i < sg_r + 8; ++sg_i) {
+                    sg_column_total_0 = sg_mean::sg_next(sg_column_total_0, sg_above[sg_i << sg_bits]);
+                }
+            }
+        }
+        __syncthreads(); /* before the next terms overwrite these */
+    }
+    if (sg_thread < sg_this.columns) {
+        sg_column_partial[0] = sg_column_total_0;
+    }
+}
+
+/* Words where rows are long enough that every thread has whole ones to exchange, else elements one by one. */
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_tile *sg_tiles, long long sg_n_tiles, const int *sg_positions, const double *sg_computed,
           const sg_i64 *sg_shapes, const double *sg_row_computed, const double *sg_column_computed,
           const double *sg_matrix_computed, const sg_i64 *sg_offsets, double *sg_row_partials,
           double *sg_column_partials) {
-    __shared__ double sg_shared[SG_BATCH * SG_THREADS];
+    __shared__ double sg_shared[SG_SHARE * SG_ROW];
     const int sg_thread = (int)threadIdx.x;
     for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_tiles; sg_c += gridDim.x) {
         const sg_tile sg_this = sg_tiles[sg_c];
@@ -1060,39 +1143,16 @@ sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
 #if SG_OPTION_wrap_clip_global
         sg_row.wrap_factor = sg_rounded(sg_values[1]);
 #endif
-        double sg_column_total_0 = 0.0;
-
-#pragma unroll 1
-        for (int sg_b = 0; sg_b < sg_this.rows; sg_b += SG_BATCH) {
-            double sg_row_terms_0[SG_BATCH];
-#pragma unroll
-            for (int sg_j = 0; sg_j < SG_BATCH; ++sg_j) {
-                const bool sg_there = sg_thread < sg_this.columns && sg_b + sg_j < sg_this.rows;
-                sg_operands_2<1> sg_x = {};
-                if (sg_there) {
-                    sg_update_2<1>(sg_at, sg_row, (sg_b + sg_j) * sg_width + sg_thread, sg_x);
-                    sg_column_total_0 = sg_mean::sg_next(sg_column_total_0, sg_mean::sg_term(sg_x.sg_column_0_0[0]));
-                }
-                sg_row_terms_0[sg_j] = sg_there ? sg_mean::sg_term(sg_x.sg_row_0_0[0]) : 0.0;
-            }
-            const sg_i64 sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-            const int sg_own = sg_b + sg_thread / 32;
-            double *sg_row_partial = sg_row_partials +
-                (sg_offsets[2 * (sg_i64)sg_this.tensor] + (sg_row_above + sg_own) * sg_across + sg_this.column / SG_TILE_COLUMNS) * 1;
-            const bool sg_keeps = sg_thread % 32 == 0 && sg_own < sg_this.rows;
-            {
-                const double sg_total = sg_row_total<sg_mean>(sg_row_terms_0, sg_shared);
-                if (sg_keeps) {
-                    sg_row_partial[0] = sg_total;
-                }
-            }
-        }
-
-        if (sg_thread < sg_this.columns) {
-            const sg_i64 sg_down = (sg_geometry[1] + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
-            double *sg_column_partial = sg_column_partials +
-                (sg_offsets[2 * (sg_i64)sg_this.tensor + 1] + (sg_this.matrix * sg_width + sg_this.column + sg_thread) * sg_down + sg_this.row / SG_TILE_ROWS) * 1;
-            sg_column_partial[0] = sg_column_total_0;
+        const sg_i64 sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
+        double *sg_row_partial = sg_row_partials +
+            (sg_offsets[2 * (sg_i64)sg_this.tensor] + sg_row_above * sg_across + sg_this.column / SG_TILE_COLUMNS) * 1;
+        const sg_i64 sg_down = (sg_geometry[1] + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
+        double *sg_column_partial = sg_column_partials +
+            (sg_offsets[2 * (sg_i64)sg_this.tensor + 1] + (sg_this.matrix * sg_width + sg_this.column + sg_thread) * sg_down + sg_this.row / SG_TILE_ROWS) * 1;
+        if (sg_this.columns >= SG_LANES * SG_LANES && sg_aligned_2(sg_at, sg_width)) {
+            sg_walk_2<SG_LANES>(sg_this, sg_at, sg_row, sg_width, sg_row_partial, sg_column_partial, sg_shared);
+        } else {
+            sg_walk_2<1>(sg_this, sg_at, sg_row, sg_width, sg_row_partial, sg_column_partial, sg_shared);
         }
     }
 }
@@ -1541,19 +1601,93 @@ SG_FUNCTION void sg_update_5(const sg_chunk_buffers_5 &sg_at, const sg_scalars_5
         sg_x.sg_row_0_0[sg_k] = difference;
         sg_x.sg_column_0_0[sg_k] = difference;
         sg_lanes_exp_avg[sg_k] = exp_avg_new;
+        ++sg_here.sg_in_row;
     }
     sg_store(sg_at.sg_exp_avg_at + sg_first, sg_lanes_exp_avg);
 }
 
-/* Each tile is taken by one block, a column by a thread, in batches of rows. A column's terms are added from the
-   top; those of a row are lanes. */
+/* Whether a tile may be read by 128-bit words: its buffers begin at such, and so do its rows. */
+SG_FUNCTION bool sg_aligned_5(const sg_chunk_buffers_5 &sg_at, const sg_i64 sg_width) {
+    sg_u64 sg_address = 0;
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_param_at);
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_grad_at);
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_exp_avg_at);
+#if SG_OPTION_wrap_accumulate
+    sg_address |= reinterpret_cast<sg_u64>(sg_at.sg_wrap_sum_at);
+#endif
+    return (sg_address & 15u) == 0 && sg_width % SG_LANES == 0;
+}
+
+/* A tile, by one block, in batches of rows: as many as its threads reach if each takes words of sg_n elements, of
+   which a warp has 32 beside one another. Terms of a row are lanes. Those of columns go through shared memory to
+   the thread that has the column, which adds them from the top. sg_row_partial and sg_column_partial: where the
+   totals of the tile's first row and of the thread's column belong. */
+template <int sg_n>
+SG_FUNCTION void sg_walk_5(const sg_tile &sg_this, const sg_chunk_buffers_5 &sg_at, const sg_scalars_5 &sg_row,
+    const sg_i64 sg_width, const sg_values_of_lines &sg_lines, sg_place sg_here, const sg_i64 sg_row_number, double *sg_row_partial, double *sg_column_partial, double *sg_shared) {
+    const int sg_thread = (int)threadIdx.x;
+    const int sg_bits = sg_span_bits((sg_this.columns + sg_n - 1) / sg_n);
+    const int sg_first = (sg_thread & ((1 << sg_bits) - 1)) * sg_n;
+    const int sg_batch = SG_THREADS >> sg_bits;
+    const int sg_pitch = sg_n > 1 ? SG_ROW : SG_THREADS;
+    const int sg_word = sg_thread / sg_n;
+    const double *sg_above = sg_shared + (sg_word / 32 * sg_n + sg_thread % sg_n) * sg_pitch + sg_word % 32;
+    double sg_column_total_0 = 0.0;
+
+#pragma unroll 1
+    for (int sg_b = 0; sg_b < sg_this.rows; sg_b += sg_batch) {
+        const int sg_down = sg_b + (sg_thread >> sg_bits);
+        sg_operands_5<sg_n> sg_x[SG_SHARE / sg_n] = {};
+#pragma unroll
+        for (int sg_w = 0; sg_w < SG_SHARE / sg_n; ++sg_w) {
+            const int sg_along = sg_w * 32 * sg_n + sg_first;
+            if (sg_down < sg_this.rows && sg_along < sg_this.columns) {
+                sg_here.sg_in_row = sg_this.column + sg_along;
+                sg_here.sg_row_number = sg_row_number + sg_down;
+                sg_update_5<sg_n>(sg_at, sg_row, sg_down * sg_width + sg_along, sg_x[sg_w], sg_lines, sg_here);
+            }
+        }
+        {
+            double sg_terms[SG_SHARE / sg_n][sg_n];
+#pragma unroll
+            for (int sg_i = 0; sg_i < SG_SHARE; ++sg_i) {
+                sg_terms[sg_i / sg_n][sg_i % sg_n] = sg_mean::sg_term(sg_x[sg_i / sg_n].sg_row_0_0[sg_i % sg_n]);
+            }
+            const double sg_total = sg_row_total<sg_mean, sg_n>(sg_terms, sg_bits, sg_this.columns);
+            if (sg_first == 0 && sg_down < sg_this.rows) {
+                sg_row_partial[sg_down * ((sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS) * 1 + 0] = sg_total;
+            }
+        }
+#pragma unroll
+        for (int sg_i = 0; sg_i < SG_SHARE; ++sg_i) {
+            sg_shared[sg_i * sg_pitch + sg_thread] = sg_mean::sg_term(sg_x[sg_i / sg_n].sg_column_0_0[sg_i % sg_n]);
+        }
+        __syncthreads();
+        if (sg_thread < sg_this.columns) {
+            /* Rows behind the last have left +0.0, which changes nothing. */
+#pragma unroll 1
+            for (int sg_r = 0; sg_r < sg_batch && sg_b + sg_r < sg_this.rows; sg_r += 8) {
+#pragma unroll
+                for (int sg_i = sg_r; sg_i < sg_r + 8; ++sg_i) {
+                    sg_column_total_0 = sg_mean::sg_next(sg_column_total_0, sg_above[sg_i << sg_bits]);
+                }
+            }
+        }
+        __syncthreads(); /* before the next terms overwrite these */
+    }
+    if (sg_thread < sg_this.columns) {
+        sg_column_partial[0] = sg_column_total_0;
+    }
+}
+
+/* Words where rows are long enough that every thread has whole ones to exchange, else elements one by one. */
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_5(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_tile *sg_tiles, long long sg_n_tiles, const int *sg_positions, const double *sg_computed,
           const sg_i64 *sg_shapes, const double *sg_row_computed, const double *sg_column_computed,
           const double *sg_matrix_computed, const sg_i64 *sg_offsets, double *sg_row_partials,
           double *sg_column_partials) {
-    __shared__ double sg_shared[SG_BATCH * SG_THREADS];
+    __shared__ double sg_shared[SG_SHARE * SG_ROW];
     const int sg_thread = (int)threadIdx.x;
     for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_tiles; sg_c += gridDim.x) {
         const sg_tile sg_this = sg_tiles[sg_c];
@@ -1607,42 +1741,17 @@ sg_pass_5(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
         const sg_values_of_lines sg_lines = {sg_row_computed, sg_column_computed, sg_matrix_computed};
         sg_place sg_here;
         sg_here.sg_first_column = sg_geometry[4] + sg_this.matrix * sg_width;
-        sg_here.sg_in_row = sg_this.column + sg_thread;
         sg_here.sg_matrix_number = sg_geometry[5] + sg_this.matrix;
-        double sg_column_total_0 = 0.0;
-
-#pragma unroll 1
-        for (int sg_b = 0; sg_b < sg_this.rows; sg_b += SG_BATCH) {
-            double sg_row_terms_0[SG_BATCH];
-#pragma unroll
-            for (int sg_j = 0; sg_j < SG_BATCH; ++sg_j) {
-                const bool sg_there = sg_thread < sg_this.columns && sg_b + sg_j < sg_this.rows;
-                sg_operands_5<1> sg_x = {};
-                if (sg_there) {
-                    sg_here.sg_row_number = sg_geometry[3] + sg_row_above + sg_b + sg_j;
-                    sg_update_5<1>(sg_at, sg_row, (sg_b + sg_j) * sg_width + sg_thread, sg_x, sg_lines, sg_here);
-                    sg_column_total_0 = sg_mean::sg_next(sg_column_total_0, sg_mean::sg_term(sg_x.sg_column_0_0[0]));
-                }
-                sg_row_terms_0[sg_j] = sg_there ? sg_mean::sg_term(sg_x.sg_row_0_0[0]) : 0.0;
-            }
-            const sg_i64 sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-            const int sg_own = sg_b + sg_thread / 32;
-            double *sg_row_partial = sg_row_partials +
-                (sg_offsets[2 * (sg_i64)sg_this.tensor] + (sg_row_above + sg_own) * sg_across + sg_this.column / SG_TILE_COLUMNS) * 1;
-            const bool sg_keeps = sg_thread % 32 == 0 && sg_own < sg_this.rows;
-            {
-                const double sg_total = sg_row_total<sg_mean>(sg_row_terms_0, sg_shared);
-                if (sg_keeps) {
-                    sg_row_partial[0] = sg_total;
-                }
-            }
-        }
-
-        if (sg_thread < sg_this.columns) {
-            const sg_i64 sg_down = (sg_geometry[1] + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
-            double *sg_column_partial = sg_column_partials +
-                (sg_offsets[2 * (sg_i64)sg_this.tensor + 1] + (sg_this.matrix * sg_width + sg_this.column + sg_thread) * sg_down + sg_this.row / SG_TILE_ROWS) * 1;
-            sg_column_partial[0] = sg_column_total_0;
+        const sg_i64 sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
+        double *sg_row_partial = sg_row_partials +
+            (sg_offsets[2 * (sg_i64)sg_this.tensor] + sg_row_above * sg_across + sg_this.column / SG_TILE_COLUMNS) * 1;
+        const sg_i64 sg_down = (sg_geometry[1] + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
+        double *sg_column_partial = sg_column_partials +
+            (sg_offsets[2 * (sg_i64)sg_this.tensor + 1] + (sg_this.matrix * sg_width + sg_this.column + sg_thread) * sg_down + sg_this.row / SG_TILE_ROWS) * 1;
+        if (sg_this.columns >= SG_LANES * SG_LANES && sg_aligned_5(sg_at, sg_width)) {
+            sg_walk_5<SG_LANES>(sg_this, sg_at, sg_row, sg_width, sg_lines, sg_here, sg_geometry[3] + sg_row_above, sg_row_partial, sg_column_partial, sg_shared);
+        } else {
+            sg_walk_5<1>(sg_this, sg_at, sg_row, sg_width, sg_lines, sg_here, sg_geometry[3] + sg_row_above, sg_row_partial, sg_column_partial, sg_shared);
         }
     }
 }

@@ -20,13 +20,15 @@ from solvergen.runtime.spans import Spans
 class TensorPlan:
     """One tensor of a launch. ``states`` has an entry for every array state of the definition, in
     order; None where the state doesn't exist under the options. ``carried`` has one for every array that the
-    definition's kernels carry from pass to pass; none for the reference."""
+    definition's kernels carry from pass to pass; none for the reference. ``blocks``: how many it falls
+    into, for rules that see tensors so."""
 
     name: str
     param: Array
     shape: tuple[int, ...]
     states: tuple[Array | None, ...]
     carried: tuple[Array, ...] = ()
+    blocks: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,12 @@ class LaunchPlan:
     def passes(self) -> frozenset[int]:
         """The passes that are run under the options."""
         return frozenset(self.definition.active_passes(**self.options))
+
+    @cached_property
+    def reads_grad(self) -> bool:
+        """Whether the update reads gradients. Rules that hold constraints don't: there gradients only say
+        which tensors take part."""
+        return "grad" in self.definition.buffers_read(**self.options)
 
     @cached_property
     def writes_grad(self) -> bool:
@@ -171,6 +179,10 @@ class Workspace(Protocol):
         lines; empty for others. Waits for the steps that are under way."""
         ...
 
+    def read_line_state(self, rank: Rank, lines: slice, column: int) -> HostArray:
+        """A copy of one of these states, of some lines. Waits as ``read_lines`` does."""
+        ...
+
     def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
         """Overwrite them: what ``read_lines`` returns."""
         ...
@@ -189,6 +201,23 @@ class Workspace(Protocol):
         Of rules with evaluations, so are the parameters, and all else unless a launch itself fails after the
         last evaluation.
         """
+        ...
+
+
+class RowWork(Protocol):
+    """What is done with some rows of tensors, for gradients that are given by rows."""
+
+    def taken(self, whole: Array, places: HostArray, part: Array | None = None) -> Array:
+        """The rows ``places`` of ``whole``: in ``part``, or in an array of their own."""
+        ...
+
+    def put(self, whole: Array, places: HostArray, part: Array) -> None:
+        """Overwrite the rows ``places`` of ``whole``, each named once."""
+        ...
+
+    def summed(self, rows: Array, which: HostArray, count: int) -> Array:
+        """``count`` rows in the compute type: the n-th is 0 plus, one after the other, those of ``rows`` for
+        which ``which`` is n."""
         ...
 
 
@@ -237,10 +266,24 @@ class Backend(Protocol):
         check."""
         ...
 
-    def workspace(self, definition: Definition, params: Sequence[Array]) -> Workspace:
-        """The workspace of an optimizer whose rule is staged, over all its parameters in order. The states in
-        it are the caller's to write. Raises ``ArrayError`` where the parameters lie too far apart for that:
-        on several GPUs."""
+    def read_rows(self, what: str, param: Array, indices: object, rows: object) -> tuple[HostArray, Array]:
+        """What a gradient by rows says: its indices on the host, and its rows where ``param`` lives.
+
+        Raises ArrayError that begins with ``what`` unless they are arrays that the backend can read. Shapes,
+        dtypes and numbers are the caller's to check.
+        """
+        ...
+
+    def rows(self, param: Array) -> RowWork:
+        """What works on rows of ``param`` and its states."""
+        ...
+
+    def workspace(
+        self, definition: Definition, params: Sequence[Array], blocks: Sequence[int] | None = None
+    ) -> Workspace:
+        """The workspace of an optimizer whose rule is staged, over all its parameters in order. They fall
+        into so many ``blocks`` each, one by default. The states in it are the caller's to write. Raises
+        ``ArrayError`` where the parameters lie too far apart for that: on several GPUs."""
         ...
 
     def prepare(self, plan: LaunchPlan) -> Launcher | StagedLauncher:

@@ -87,11 +87,14 @@ class CpuBackend(HostArrays):
                 state[...] = init
         return state
 
-    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> HostWorkspace:
+    def workspace(
+        self, definition: Definition, params: Sequence[HostArray], blocks: Sequence[int] | None = None
+    ) -> HostWorkspace:
         """A workspace whose reductions over all tensors are native."""
         from solvergen.runtime.backends.cpu_staged import CpuWorkspace
 
-        return CpuWorkspace(definition, [param.size for param in params], [param.shape for param in params])
+        shapes = [param.shape for param in params]
+        return CpuWorkspace(definition, [param.size for param in params], shapes, blocks)
 
     def prepare(self, plan: LaunchPlan) -> CpuLauncher | StagedCpuLauncher:
         """Compile the kernel or load it, and build the tables of pointers and chunks."""

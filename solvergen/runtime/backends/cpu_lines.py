@@ -20,6 +20,7 @@ from solvergen.runtime.definition import RANKS, Pass, Rank
 from solvergen.runtime.kernel_interface import chunk_table
 from solvergen.runtime.lines import (
     TILE_COLUMNS,
+    TILE_ROWS,
     LineTables,
     first_lines,
     line_counts,
@@ -30,6 +31,9 @@ from solvergen.runtime.native.library import Lines, LineStage, Stage, function_a
 
 PIECE_LINES = 1 << 12
 """Lines that a thread claims at a time."""
+
+NARROW = 1 << 12
+"""Elements of narrow matrices that are taken together, if they have so many."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,19 @@ class CpuLines:
         self._geometry = tables.geometry[positions]
         # The kernel has arrays for so many tiles side by side.
         side_by_side = ctypes.c_int64.in_dll(kernel, "sg_tiles").value
-        self._tiles = tile_table(self._geometry, columns=side_by_side * TILE_COLUMNS)
+        self._tiles = tile_table(self._geometry, self._rows(), side_by_side * TILE_COLUMNS)
         elements = self._tiles["rows"].astype(np.int64) * self._tiles["columns"]
         self.units = unit_table(elements, CHUNK_SIZE)
         """Where units of tiles begin."""
         self._offsets = partial_offsets(self._geometry)
         self._keeps: list[object] = []
+
+    def _rows(self) -> HostArray:
+        """How many rows of each tensor are taken at a time: of narrow matrices those of several tiles."""
+        width = np.maximum(self._geometry[:, 2], 1)
+        below = np.where(width <= TILE_COLUMNS // 2, NARROW // (width * TILE_ROWS), 1)
+        rows: HostArray = TILE_ROWS * np.maximum(below, 1)
+        return rows
 
     def tiles(self, one: Pass) -> Tiles:
         """What a pass over tiles reads and leaves, and what reduces that."""
@@ -76,10 +87,9 @@ class CpuLines:
         rows = np.zeros((max(1, n_rows), len(one.row_kinds)))
         columns = np.zeros((max(1, n_columns), len(one.column_kinds)))
         if one.row_kinds:
-            across = np.repeat(-(-self._geometry[:, 2] // TILE_COLUMNS), line_counts("rows", self._geometry))
-            offsets = np.concatenate([[0], np.cumsum(across)]).astype(np.int64)
             kinds = [(i, one.row_first + i, kind == "max_abs") for i, kind in enumerate(one.row_kinds)]
-            reducers.append(Reducer(rows, offsets, self._numbers("rows"), kinds, totals["rows"]))
+            starts, ends, numbers = self._rows_of_several_tiles()
+            reducers.append(Reducer(rows, starts, numbers, kinds, totals["rows"], ends))
         if one.column_kinds:
             pieces = column_pieces(self._geometry, self._offsets[:-1, 1])
             largest = [kind == "max_abs" for kind in one.column_kinds]
@@ -133,6 +143,13 @@ class CpuLines:
                     )
                 )
         return found
+
+    def _rows_of_several_tiles(self) -> tuple[HostArray, HostArray, HostArray]:
+        """Where their partial totals lie, and their numbers. Of other rows kernels leave the total."""
+        across = np.repeat(-(-self._geometry[:, 2] // TILE_COLUMNS), line_counts("rows", self._geometry))
+        ends = np.cumsum(across).astype(np.int64)
+        several = np.flatnonzero(across > 1)
+        return (ends - across)[several], ends[several], self._numbers("rows")[several]
 
     def _numbers(self, rank: Rank) -> HostArray:
         """The numbers of all lines of the launch, tensor by tensor: their rows of the tables."""

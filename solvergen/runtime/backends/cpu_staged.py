@@ -34,8 +34,9 @@ class CpuWorkspace(HostWorkspace):
         definition: Definition,
         sizes: Sequence[int],
         shapes: Sequence[tuple[int, ...]] | None = None,
+        blocks: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(definition, sizes, shapes)
+        super().__init__(definition, sizes, shapes, blocks)
         self._over_all = {
             number: self._reducer_over_all(one)
             for number, one in enumerate(definition.passes)
@@ -156,7 +157,9 @@ class StagedCpuLauncher(cpu.CpuTensors):
         chunks, sweep = self._chunks, self._sweep
         reducers: list[Reducer | ColumnReducer] = []
         partials, tiles = 0, Tiles()
-        if self._lines is not None and one.walk == "tiles":
+        name = f"sg_pass_{number}"
+        if self._lines is not None and hasattr(self._kernel, f"sg_tile_pass_{number}"):
+            name = f"sg_tile_pass_{number}"
             tiles = self._lines.tiles(one)
             sweep = self._work_of(self._lines.units)
             reducers += tiles.reducers
@@ -182,7 +185,7 @@ class StagedCpuLauncher(cpu.CpuTensors):
             *tiles.addresses,
         )
         self._jobs.append(job)
-        function = function_address(getattr(self._kernel, f"sg_pass_{number}"))
+        function = function_address(getattr(self._kernel, name))
         return (function, ctypes.addressof(job), *sweep), reducers
 
     def _use(self, step: Step) -> None:

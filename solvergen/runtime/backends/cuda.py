@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,12 +12,13 @@ import numpy as np
 
 from solvergen.errors import ArrayError, BackendUnavailable
 from solvergen.runtime.arrays import Array, HostArray
-from solvergen.runtime.backends.base import LaunchPlan
+from solvergen.runtime.backends.base import LaunchPlan, RowWork
 from solvergen.runtime.buffers import gradient_dtypes, type_name
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavailable
 from solvergen.runtime.cuda.kernels import Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
+from solvergen.runtime.cuda.rows import DeviceRows
 from solvergen.runtime.cuda.staged import StagedCudaLauncher
 from solvergen.runtime.cuda.starting import Starter
 from solvergen.runtime.cuda.tables import WORD, state_offset
@@ -107,7 +109,9 @@ class CudaBackend:
                 _fill(home, state, np.array([init], dtype))
         return state
 
-    def workspace(self, definition: Definition, params: Sequence[cupy.ndarray]) -> CudaWorkspace:
+    def workspace(
+        self, definition: Definition, params: Sequence[cupy.ndarray], blocks: Sequence[int] | None = None
+    ) -> CudaWorkspace:
         """A workspace on the parameters' GPU. Raises ArrayError if they lie on several."""
         numbers = sorted({param.data.device_id for param in params})
         if len(numbers) > 1:
@@ -117,7 +121,8 @@ class CudaBackend:
                 "on one: make an optimizer for each GPU, or move them"
             )
         home = self._devices(numbers[0] if numbers else 0)
-        return CudaWorkspace(definition, [param.shape for param in params], Starter(home), self._kernels)
+        shapes = [param.shape for param in params]
+        return CudaWorkspace(definition, shapes, Starter(home), self._kernels, blocks)
 
     def upload(self, host: HostArray) -> cupy.ndarray:
         """A copy on GPU 0, C-contiguous, that begins at a word. Waits for the current stream."""
@@ -164,6 +169,41 @@ class CudaBackend:
                 "cupy.ascontiguousarray(gradient)"
             )
         _check_alignment(what, checked)
+
+    def read_rows(
+        self, what: str, param: cupy.ndarray, indices: object, rows: object
+    ) -> tuple[HostArray, cupy.ndarray]:
+        """Rows on the parameter's GPU; indices there, too, or in a NumPy array. Raises ArrayError."""
+        seen = _seen(f"{what}: its array of rows", rows)
+        here, there = seen.data.device_id, param.data.device_id
+        if here != there:
+            raise ArrayError(f"{what} has rows on GPU {here}, the parameter is on GPU {there}")
+        if not seen.flags.c_contiguous:
+            raise ArrayError(
+                f"{what} has rows that are not C-contiguous (shape {seen.shape}, strides {seen.strides}); "
+                "pass cupy.ascontiguousarray(rows)"
+            )
+        _check_alignment(what, seen)
+        if isinstance(indices, np.ndarray):
+            return indices, seen
+        known = _seen(f"{what}: its array of indices", indices)
+        if not known.flags.c_contiguous:
+            raise ArrayError(
+                f"{what} has indices that are not C-contiguous; pass cupy.ascontiguousarray(indices)"
+            )
+        return self.to_host(known), seen
+
+    def rows(self, param: cupy.ndarray) -> RowWork:
+        """By a kernel on the parameter's GPU."""
+        home = self._devices(param.data.device_id)
+
+        def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> cupy.ndarray:
+            import cupy
+
+            nbytes = math.prod(shape) * dtype.itemsize
+            return cupy.ndarray(shape, dtype, memptr=home.allocate(max(1, nbytes)))
+
+        return DeviceRows(Starter(home), self._kernels, empty, attrgetter("data.ptr"))
 
     def prepare(self, plan: LaunchPlan) -> CudaLauncher | StagedCudaLauncher:
         """Compile the kernels, or take them from the cache; load them; build the tables.

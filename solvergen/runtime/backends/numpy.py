@@ -28,9 +28,12 @@ class NumpyBackend(HostArrays):
     name = "numpy"
     table: Literal["kernel", "reference"] = "reference"
 
-    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> NumpyWorkspace:
+    def workspace(
+        self, definition: Definition, params: Sequence[HostArray], blocks: Sequence[int] | None = None
+    ) -> NumpyWorkspace:
         """A workspace that runs references, not kernels."""
-        return NumpyWorkspace(definition, [param.size for param in params], [param.shape for param in params])
+        shapes = [param.shape for param in params]
+        return NumpyWorkspace(definition, [param.size for param in params], shapes, blocks)
 
     def prepare(self, plan: LaunchPlan) -> NumpyLauncher | StagedNumpyLauncher:
         """Nothing is compiled; views of the tensors are made once."""

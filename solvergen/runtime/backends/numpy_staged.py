@@ -130,9 +130,9 @@ class StagedNumpyLauncher(NumpyTensors):
         return [(param, param.copy()) for param, _ in self._tensors]
 
     def move(self, waiting: Computation, param: Any) -> None:
-        """Write a parameter in the middle of the step."""
+        """Write a parameter in the middle of the step; one number stands for each element's."""
         target = self._tensors[waiting.place][0]
-        if getattr(param, "dtype", None) != self._compute or np.size(param) != target.size:
+        if getattr(param, "dtype", None) != self._compute or not _fits(param, target):
             raise CompilerBug(f"the NumPy reference asks for the gradient at {param!r:.80}")
         target[...] = param
 
@@ -259,6 +259,14 @@ class NumpyWorkspace(HostWorkspace):
         self.states[...] = states
         self.shared_new[...] = shared
         self.commit()
+
+
+def _fits(param: Any, target: HostArray) -> bool:
+    """Whether it has a value for each element; what is alike in all, or in those of a line, stands once."""
+    shape = np.shape(param)
+    return len(shape) <= target.ndim and all(
+        have in (1, wanted) for have, wanted in zip(shape[::-1], target.shape[::-1], strict=False)
+    )
 
 
 def _put_back(before: Sequence[tuple[HostArray, HostArray]]) -> None:

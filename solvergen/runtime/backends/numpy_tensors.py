@@ -27,7 +27,9 @@ class NumpyTensors:
         self._grad_dtype = numpy_dtype(plan.grad_dtype)
         self._shapes = [tensor.shape for tensor in plan.tensors]
         view = plan.definition.view
-        self._matrices = [matrix_shape(view, shape) if view else (-1,) for shape in self._shapes]
+        self._matrices = [
+            matrix_shape(view, tensor.shape, tensor.blocks) if view else (-1,) for tensor in plan.tensors
+        ]
         """The shape in which the reference gets each tensor."""
         self._tensors = [
             _reshaped(tensor, shape) for tensor, shape in zip(plan.tensors, self._matrices, strict=True)

@@ -15,14 +15,15 @@ import numpy as np
 
 from solvergen.errors import BackendUnavailable, OptimizerError
 from solvergen.runtime.arrays import Array, HostArray
-from solvergen.runtime.backends.base import LaunchPlan
+from solvergen.runtime.backends.base import LaunchPlan, RowWork
 from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, KeptParameters, address_of, may_be_written
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
+from solvergen.runtime.cuda.rows import DeviceRows
 from solvergen.runtime.cuda.staged import StagedCudaLauncher
-from solvergen.runtime.cuda.starting import Bound, Region, Starter
+from solvergen.runtime.cuda.starting import Bound, Lent, Region, Starter
 from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.cuda.workspace import CudaWorkspace
 from solvergen.runtime.definition import Definition, Initial
@@ -82,10 +83,16 @@ class PtxBackend(HostArrays):
             state[...] = param if init == "param" else init
         return state
 
-    def workspace(self, definition: Definition, params: Sequence[HostArray]) -> CudaWorkspace:  # type: ignore[override]
+    def rows(self, param: HostArray) -> RowWork:
+        """By the kernel that the CUDA backend has for it."""
+        return DeviceRows(PtxStarter(self._device), self._kernels, np.empty, address_of)
+
+    def workspace(  # type: ignore[override]
+        self, definition: Definition, params: Sequence[HostArray], blocks: Sequence[int] | None = None
+    ) -> CudaWorkspace:
         """A workspace in the device's memory."""
         shapes = [param.shape for param in params]
-        return CudaWorkspace(definition, shapes, PtxStarter(self._device), self._kernels)
+        return CudaWorkspace(definition, shapes, PtxStarter(self._device), self._kernels, blocks)
 
     def prepare(self, plan: LaunchPlan) -> PtxLauncher | PtxStagedLauncher:
         """Compile the kernels, or take them from the cache; decode them; build the tables.
@@ -149,11 +156,16 @@ class PtxStarter(Starter):
         kernel: Kernel,
         text: Path,
         blocks: int,
-        arguments: Sequence[Region | np.generic],
+        arguments: Sequence[Region | Lent | np.generic],
         bound: Bound | None = None,
     ) -> None:
         """See ``Starter``. Raises KernelFault."""
         arrays = [*_owned(bound.plan), *_gradients(bound.plan, bound.gradients)] if bound else []
+        arrays += [
+            _buffer(given.region.name, given.array, writable=given.region.writable)
+            for given in arguments
+            if isinstance(given, Lent)
+        ]
         described = [
             Argument(given.name, given.nbytes, given.itemsize, given.writable)
             if isinstance(given, Region)
@@ -203,6 +215,8 @@ def _owned(plan: LaunchPlan) -> list[Buffer]:
 def _gradients(
     plan: LaunchPlan, gradients: Sequence[HostArray], *, written: bool | None = None
 ) -> list[Buffer]:
+    if written is None and not (plan.reads_grad or plan.writes_grad):
+        return []
     writable = plan.writes_grad if written is None else written
     return [
         _buffer(f"the gradient of {tensor.name!r}", gradient, writable=writable)

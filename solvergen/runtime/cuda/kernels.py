@@ -17,6 +17,7 @@ from solvergen.runtime.kernel_interface import update_defines
 UPDATE = "sg_kernel"
 FINITE = "sg_finite"
 REDUCE = "sg_reduce"
+ROWS = "sg_rows"
 PASS = "sg_pass_{}"
 STAGE = "sg_stage_{}"
 LINE_STAGE = "sg_{}_stage_{}"
@@ -30,6 +31,9 @@ FINITE_TEXT = Path(__file__).with_name("finite.cu")
 
 REDUCE_TEXT = Path(__file__).with_name("reduce.cu")
 """The text of the kernel ``REDUCE``."""
+
+ROWS_TEXT = Path(__file__).with_name("rows.cu")
+"""The text of the kernel ``ROWS``."""
 
 
 class Kernels:
@@ -66,6 +70,12 @@ class Kernels:
     def reduce(self, device: Device) -> Kernel:
         """The kernel that reduces terms to totals."""
         return self._kernel(device, REDUCE_TEXT, {}, REDUCE)
+
+    def rows(self, device: Device, work: int, itemsize: int, code: int) -> Kernel:
+        """The kernel that takes rows out of tensors (``work`` 0), puts them back (1) or adds them up (2): of
+        elements of so many bytes, of the storage type with this code."""
+        defines = {"SG_WORK": work, "SG_SIZE": itemsize} | ({"SG_ROWS": code} if work == 2 else {})
+        return self._kernel(device, ROWS_TEXT, defines, ROWS)
 
     def _kernel(self, device: Device, path: Path, defines: Mapping[str, int], name: str) -> Kernel:
         try:

@@ -2,7 +2,8 @@
    4,096 terms; in a chunk term i belongs to lane i % 256; a lane begins at +0.0 and takes its terms in order;
    lanes are combined by halving; the chunks' values are terms again, until one is left.
 
-   A block takes a segment of a column. It needs no other block's results, so there is nothing to wait for. */
+   A block takes a segment of a column, or, where all segments are short, some threads of a warp do. It needs no
+   other block's results, so there is nothing to wait for. */
 
 typedef long long sg_i64;
 
@@ -91,16 +92,49 @@ static __device__ double sg_segment_value(const double *terms, int width, sg_i64
     return result;
 }
 
+/* The value of one term or of none in each of `span` neighbouring threads, a power of two up to 32, to the first
+   of them. Lanes beyond would be +0.0, which change nothing, so halving begins at span / 2. */
+template <bool sg_largest>
+static __device__ __forceinline__ double sg_short_value(const double term, const int span) {
+    double value = sg_combined<sg_largest>(0.0, term);
+    for (int half = span / 2; half > 0; half /= 2) {
+        value = sg_combined<sg_largest>(value, __shfl_down_sync(0xffffffffu, value, half));
+    }
+    return value;
+}
+
 /* terms     rows of `width` numbers
    segments  [n_segments]
    places    [n_segments]: a segment's row of `out`
    columns   [n_columns]
    scratch   rows of n_columns numbers, for the values of chunks: as many for a segment as it has chunks, if several
-   out       rows of `stride` numbers */
+   out       rows of `stride` numbers
+   span      threads that take a segment: a power of two up to 32, and no segment is longer; or else the block */
 extern "C" __global__ void __launch_bounds__(SG_THREADS)
 sg_reduce(const double *terms, int width, const sg_segment *segments, const int *places, sg_i64 n_segments,
-          const sg_column *columns, int n_columns, double *scratch, double *out, int stride) {
+          const sg_column *columns, int n_columns, double *scratch, double *out, int stride, int span) {
     __shared__ double lanes[SG_THREADS];
+    if (span <= 32) {
+        const int lane = (int)threadIdx.x & (span - 1);
+        const int jobs = SG_THREADS / span;
+        /* All threads go round equally often, since warps exchange values. */
+        for (sg_i64 b = (sg_i64)blockIdx.x * jobs; b < n_segments * n_columns; b += (sg_i64)gridDim.x * jobs) {
+            const sg_i64 job = b + (int)threadIdx.x / span;
+            const bool there = job < n_segments * n_columns;
+            const sg_i64 number = there ? job / n_columns : 0;
+            const sg_segment segment = segments[number];
+            const sg_column column = columns[there ? (int)(job - number * n_columns) : 0];
+            const int count = (int)(segment.end - segment.begin);
+            const double term = lane < count ? terms[(segment.begin + lane) * width + column.from] : 0.0;
+            const double added = sg_short_value<false>(term, span);
+            const double largest = sg_short_value<true>(term, span);
+            if (there && lane == 0) {
+                out[(sg_i64)places[number] * stride + column.to] =
+                    count == 1 ? term : column.largest ? largest : added;
+            }
+        }
+        return;
+    }
     for (sg_i64 job = blockIdx.x; job < n_segments * n_columns; job += gridDim.x) {
         const sg_i64 place = places[job / n_columns];
         const sg_segment segment = segments[job / n_columns];

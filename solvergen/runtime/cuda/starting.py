@@ -26,6 +26,14 @@ class Region:
     writable: bool = False
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Lent:
+    """An array that isn't the device's own: a parameter, a state, a gradient. ``region``: where it is."""
+
+    region: Region
+    array: Any
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """The tensors that a launch works on, and their gradients."""
@@ -45,7 +53,7 @@ class Starter:
         kernel: Kernel,
         text: Path,
         blocks: int,
-        arguments: Sequence[Region | np.generic],
+        arguments: Sequence[Region | Lent | np.generic],
         bound: Bound | None = None,
     ) -> None:
         """Run a kernel.
@@ -57,8 +65,14 @@ class Starter:
             arguments: numbers, of the kernel's types, and what is handed over by its address.
             bound: the tensors that the table of pointers among the arguments leads to, if one does.
         """
-        values = [np.uint64(given.address) if isinstance(given, Region) else given for given in arguments]
+        values = [given if isinstance(given, np.generic) else _address(given) for given in arguments]
         self.device.launch(kernel, blocks, THREADS, values)
+
+
+def _address(given: Region | Lent) -> np.generic:
+    region = given.region if isinstance(given, Lent) else given
+    address: np.generic = np.uint64(region.address)
+    return address
 
 
 class Memory:

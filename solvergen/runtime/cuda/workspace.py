@@ -25,9 +25,15 @@ class CudaWorkspace(KernelWorkspace):
     """
 
     def __init__(
-        self, definition: Definition, shapes: Sequence[tuple[int, ...]], starter: Starter, kernels: Kernels
+        self,
+        definition: Definition,
+        shapes: Sequence[tuple[int, ...]],
+        starter: Starter,
+        kernels: Kernels,
+        blocks: Sequence[int] | None = None,
     ) -> None:
-        """``shapes``: of each tensor, by position. Raises KernelBuildError."""
+        """``shapes`` and ``blocks``: of each tensor, by position, the latter 1 by default. Raises
+        KernelBuildError."""
         super().__init__(definition)
         self.reductions = max(1, definition.n_reductions)
         """Columns of the table of totals."""
@@ -51,7 +57,7 @@ class CudaWorkspace(KernelWorkspace):
         )
         self.lines: DeviceLines | None = None
         if definition.has_lines:
-            self.lines = DeviceLines(definition, geometry_table(definition.view, shapes), starter)
+            self.lines = DeviceLines(definition, geometry_table(definition.view, shapes, blocks), starter)
         self._all: dict[int, Reduction] = {}
         for number, one in enumerate(definition.passes):
             columns = [
@@ -140,6 +146,18 @@ class CudaWorkspace(KernelWorkspace):
                 self._device.download(table.reshape(-1).view(np.uint8), self.lines.states(rank).address)
             found[rank] = table[:, : len(names)].copy()
         return found
+
+    def read_line_state(self, rank: Rank, lines: slice, column: int) -> HostArray:
+        """See ``Workspace``. Waits for the current stream."""
+        if self.lines is None:
+            return super().read_line_state(rank, lines, column)
+        first, last, _ = lines.indices(self.lines.counts[rank])
+        table = np.zeros((last - first, self.lines.widths[rank, "states"]))
+        if table.size:
+            begin = self.lines.states(rank).address + first * table.strides[0]
+            self._device.download(table.reshape(-1).view(np.uint8), begin)
+        some: HostArray = table[:, column].copy()
+        return some
 
     def write_lines(self, states: Mapping[Rank, HostArray]) -> None:
         """See ``Workspace``. Waits for the current stream."""

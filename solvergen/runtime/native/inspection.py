@@ -24,7 +24,7 @@ _FUSED = re.compile(r"^(?:vfn?m(?:add|sub)|fml[as]\s|fn?m(?:add|sub)\s)")
 _CALL = re.compile(r"^(?:callq?|bl|blr)\s")
 _LOC = re.compile(r"^\.loc\s+\d+\s+(\d+)")
 _LABEL = re.compile(r"^([.\w$]+):")
-_RUN = re.compile(r"^_?(sg_run(?:_\d+)?)(?:\.\w+)*:")
+_RUN = re.compile(r"^_?(sg_run(?:_\d+)?(?:_by_\d+)?)(?:\.\w+)*:")
 _JUMP = re.compile(r"^(?:j\w+|b(?:\.\w+)?|cbn?z|tbn?z)\s+(?:[^,]+,\s*)*([.\w$]+)$")
 
 
@@ -102,7 +102,7 @@ def loops(text: str, function: str = "sg_run") -> tuple[Loop, ...]:
 
 def runs(text: str) -> tuple[str, ...]:
     """Names of the functions that hold a kernel's loops over elements: ``sg_run``, or ``sg_run_0`` and so on
-    where there are several passes."""
+    where there are several passes; ``sg_run_0_by_4`` of four rows at a time."""
     found = (_RUN.match(_clean(line)) for line in text.splitlines())
     return tuple(dict.fromkeys(match[1] for match in found if match))
 

@@ -106,8 +106,7 @@ SG_EXPORT void sg_reduce(const void *argument, int64_t first, int64_t last) {
 
 /* ---- columns of matrices ----------------------------------------------------------------------- */
 
-#define SIDE_BY_SIDE 16 /* columns whose terms are brought together at a time, */
-#define TILES 256       /* if they have at most so many */
+#define SIDE_BY_SIDE 32 /* columns whose lanes are combined at a time */
 
 /* Some columns of a matrix, whose terms lie in rows of them: one for each tile, from above. */
 struct sg_columns {
@@ -128,14 +127,48 @@ struct sg_column_reduction {
     int64_t out_first;
 };
 
-static double column_total(const double *terms, int64_t stride, int64_t count, int largest) {
-    return largest ? total_largest(terms, stride, count) : total_sum(terms, stride, count);
-}
+/* Columns side by side as one chunk each, with a lane for each tile above 256, as NAME_chunk has it. */
+#define SIDE_BY_SIDE_REDUCING(NAME, OPERATION)                                                             \
+    static __attribute__((noinline)) void NAME##_abreast(double *restrict lanes, const double *restrict terms, \
+                                                         int64_t count) {                                  \
+        for (int64_t i = 0; i < count; ++i)                                                                \
+            lanes[i] = OPERATION(lanes[i], terms[i]);                                                      \
+    }                                                                                                      \
+                                                                                                           \
+    static __attribute__((noinline)) void NAME##_strided(double *restrict lanes, const double *restrict terms, \
+                                                         int64_t stride, int64_t count) {                  \
+        for (int64_t i = 0; i < count; ++i)                                                                \
+            lanes[i] = OPERATION(lanes[i], terms[i * stride]);                                             \
+    }                                                                                                      \
+                                                                                                           \
+    static void NAME##_columns(double *lanes, const double *terms, int64_t columns, int64_t stride,        \
+                               int64_t tiles, int64_t count) {                                             \
+        int64_t width = 1;                                                                                 \
+        while (width < tiles && width < LANES)                                                             \
+            width *= 2;                                                                                    \
+        for (int64_t i = 0; i < width * SIDE_BY_SIDE; ++i)                                                 \
+            lanes[i] = 0.0;                                                                                \
+        for (int64_t t = 0; t < tiles; ++t) {                                                              \
+            double *lane = lanes + t % LANES * SIDE_BY_SIDE;                                               \
+            if (columns == 1)                                                                              \
+                NAME##_abreast(lane, terms + t * stride, count);                                           \
+            else                                                                                           \
+                NAME##_strided(lane, terms + t * stride, columns, count);                                  \
+        }                                                                                                  \
+        for (int64_t half = width / 2; half > 0; half /= 2)                                                \
+            NAME##_abreast(lanes, lanes + half * SIDE_BY_SIDE, half * SIDE_BY_SIDE);                       \
+        if (width < LANES)                                                                                 \
+            for (int64_t i = 0; i < SIDE_BY_SIDE; ++i)                                                     \
+                lanes[i] = OPERATION(lanes[i], 0.0);                                                       \
+    }
+
+SIDE_BY_SIDE_REDUCING(total_sum, sum)
+SIDE_BY_SIDE_REDUCING(total_largest, larger)
 
 /* The pieces [first, last): a job for the pool. */
 SG_EXPORT void sg_reduce_columns(const void *argument, int64_t first, int64_t last) {
     const struct sg_column_reduction *job = argument;
-    double block[SIDE_BY_SIDE * TILES];
+    double lanes[LANES * SIDE_BY_SIDE];
     for (int64_t p = first; p < last; ++p) {
         const struct sg_columns *piece = &job->pieces[p];
         const int64_t stride = piece->width * job->columns;
@@ -145,18 +178,21 @@ SG_EXPORT void sg_reduce_columns(const void *argument, int64_t first, int64_t la
             for (int64_t i = 0; i < piece->count; i += SIDE_BY_SIDE) {
                 const int64_t many = piece->count - i < SIDE_BY_SIDE ? piece->count - i : SIDE_BY_SIDE;
                 const double *from = terms + i * job->columns;
-                if (piece->tiles > TILES) {
-                    for (int64_t j = 0; j < many; ++j)
-                        out[(i + j) * job->out_stride] =
-                            column_total(from + j * job->columns, stride, piece->tiles, job->largest[c]);
+                if (piece->tiles == 1 || piece->tiles > CHUNK_TERMS || many < SIDE_BY_SIDE / 8) {
+                    for (int64_t j = 0; j < many; ++j) {
+                        const double *column = from + j * job->columns;
+                        out[(i + j) * job->out_stride] = job->largest[c]
+                                                             ? total_largest(column, stride, piece->tiles)
+                                                             : total_sum(column, stride, piece->tiles);
+                    }
                     continue;
                 }
-                for (int64_t t = 0; t < piece->tiles; ++t)
-                    for (int64_t j = 0; j < many; ++j)
-                        block[j * TILES + t] = from[t * stride + j * job->columns];
+                if (job->largest[c])
+                    total_largest_columns(lanes, from, job->columns, stride, piece->tiles, many);
+                else
+                    total_sum_columns(lanes, from, job->columns, stride, piece->tiles, many);
                 for (int64_t j = 0; j < many; ++j)
-                    out[(i + j) * job->out_stride] =
-                        column_total(block + j * TILES, 1, piece->tiles, job->largest[c]);
+                    out[(i + j) * job->out_stride] = lanes[j];
             }
         }
     }

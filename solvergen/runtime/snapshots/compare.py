@@ -23,16 +23,18 @@ _KINDS = {
     "scalar": "a scalar",
     "shared": "one number for all tensors",
     **{kind: f"one number for each of its {RANK_OF_SHAPE[kind]} ({kind})" for kind in RANK_OF_SHAPE},
+    "blocks": "one number for each of its blocks",
 }
 
 
 @dataclass(frozen=True)
 class TensorLayout:
-    """A parameter of the optimizer: ``dtype`` is its storage type."""
+    """A parameter of the optimizer: ``dtype`` is its storage type, ``blocks`` how many it falls into."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    blocks: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +147,18 @@ def _shapes_and_dtypes(
         if there.dtype != here.dtype:
             yield f"tensor {quoted(name)} is {there.dtype} in it, {here.dtype} here"
             continue
+        # Files say it where it matters to a state.
+        if "blocks" in kinds.values() and there.blocks != here.blocks:
+            yield (
+                f"tensor {quoted(name)} falls into {there.blocks} blocks in it, {here.blocks} here: "
+                f"construct it with blocks={{{quoted(name)}: {there.blocks}}}"
+            )
         compute = STORAGE_TYPES[here.dtype].compute
         for state, array in sorted(there.arrays.items()):
             due = "float64" if kinds[state] in RANK_OF_SHAPE else compute
             if array.dtype.name != due:
                 yield f"state {state!r} of tensor {quoted(name)} is {array.dtype.name} in it, {due} here"
-            elif array.shape != shape_of_kind(kinds[state], there.shape):
+            elif array.shape != shape_of_kind(kinds[state], there.shape, there.blocks):
                 yield f"state {state!r} of tensor {quoted(name)} has the shape {array.shape} in it"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from solvergen.runtime.blocks import BLOCKS
 from solvergen.runtime.snapshots.document import floats_out
 from solvergen.runtime.snapshots.files import Snapshot, StrPath
 
@@ -21,6 +22,7 @@ def describe(path: StrPath) -> dict[str, Any]:
         for slot in snapshot.header.slots:
             snapshot.read(slot.spec)
     data, slots = snapshot.header.data, snapshot.header.slots
+    has_blocks = any(kind == BLOCKS for _, kind in data.schema)
     states: dict[str, dict[str, str]] = {tensor.name: {} for tensor in data.tensors}
     for slot in slots:
         if slot.state is not None:
@@ -37,6 +39,7 @@ def describe(path: StrPath) -> dict[str, Any]:
         "state": dict(data.schema),
         "shared": floats_out(data.shared),
         "frozen": list(data.frozen),
+        "constraints": {name: dict(one) for name, one in data.constraints.items()},
         "groups": [
             {
                 "members": list(group.members),
@@ -55,6 +58,7 @@ def describe(path: StrPath) -> dict[str, Any]:
                 "scalars": floats_out(tensor.scalars),
                 "arrays": states[tensor.name],
                 "parameter": tensor.name in with_param,
+                **({BLOCKS: tensor.blocks} if has_blocks else {}),
             }
             for tensor in data.tensors
         ],

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
-from solvergen.errors import SnapshotError
+from solvergen.errors import OptimizerError, SnapshotError
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.blocks import BLOCKS
+from solvergen.runtime.constraints import as_data, from_data
 from solvergen.runtime.definition import RANK_OF_SHAPE, Shape
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.lines import shape_of_kind
@@ -28,10 +30,10 @@ from solvergen.runtime.snapshots.arrays import (
 )
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 
-FORMAT = 3
+FORMAT = 5
 """Newest version of the document and of how the files hold it. Raised by any change that a reader must know
 of. Files are written in the oldest that can say what they hold: 2 knows shared states and states of lines,
-3 frozen tensors."""
+3 frozen tensors, 4 states of blocks, 5 constraints."""
 
 T = TypeVar("T")
 
@@ -65,6 +67,10 @@ class Header:
 
 def version_of(data: SnapshotData) -> int:
     """The format in which ``data`` is written."""
+    if data.constraints:
+        return 5
+    if any(kind == BLOCKS for _, kind in data.schema):
+        return 4
     if data.frozen:
         return 3
     return 2 if any(kind == "shared" or kind in RANK_OF_SHAPE for _, kind in data.schema) else 1
@@ -88,7 +94,9 @@ def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
                 raise SnapshotError(
                     f"the {what} has dtype {dtype}; a snapshot holds {', '.join(STORAGE_TYPES)}"
                 )
-            shape = tensor.shape if state is None else _shape_of(state, kinds, tensor.shape)
+            shape = tensor.shape
+            if state is not None:
+                shape = _shape_of(state, kinds, tensor.shape, tensor.blocks)
             if array.shape != shape:
                 due = f"not {shape}" if shape != tensor.shape else f"its parameter {tensor.shape}"
                 raise SnapshotError(f"the {what} has shape {array.shape}, {due}")
@@ -98,9 +106,9 @@ def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
             yield Slot(tensor.name, state, ArraySpec(key, dtype, shape)), array
 
 
-def _shape_of(state: str, kinds: Mapping[str, str], shape: tuple[int, ...]) -> tuple[int, ...]:
+def _shape_of(state: str, kinds: Mapping[str, str], shape: tuple[int, ...], blocks: int) -> tuple[int, ...]:
     """The shape of a tensor's array state. Of one that isn't in the schema, which ``check`` refuses, any."""
-    found = shape_of_kind(kinds.get(state, "param"), shape)
+    found = shape_of_kind(kinds.get(state, "param"), shape, blocks)
     return shape if found is None else found
 
 
@@ -111,6 +119,7 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
         SnapshotError: ``data`` contradicts itself.
     """
     check(data)
+    has_blocks = any(kind == BLOCKS for _, kind in data.schema)
 
     def array(key: str) -> dict[str, str]:
         return {"dtype": specs[key].dtype, "sha256": checksums[key]}
@@ -124,6 +133,8 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
             "scalars": floats_out(item.scalars),
             "arrays": {state: array(state_key(state, item.name)) for state in item.arrays},
         }
+        if has_blocks:
+            result[BLOCKS] = item.blocks
         if param_key(item.name) in specs:
             result["param"] = array(param_key(item.name))
         return result
@@ -148,6 +159,8 @@ def encode(data: SnapshotData, specs: Mapping[str, ArraySpec], checksums: Mappin
         value["shared"] = floats_out(data.shared)
     if version_of(data) > 2:
         value["frozen"] = list(data.frozen)
+    if version_of(data) > 4:
+        value["constraints"] = {name: dict(one) for name, one in data.constraints.items()}
     return strict_json.dump(value).encode("ascii")
 
 
@@ -170,7 +183,8 @@ def decode(text: bytes) -> Header:
     number = version if isinstance(version, (int, float)) else 0
     since_2 = {"shared"} if number >= 2 else set()
     since_3 = {"frozen"} if number >= 3 else set()
-    keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2 | since_3
+    since_5 = {"constraints"} if number >= 5 else set()
+    keys = {"format", "solvergen", "optimizer", "schema", "groups", "tensors"} | since_2 | since_3 | since_5
     top = _record(value, "the document", keys)
     if type(version) is not int or not 1 <= version <= FORMAT:
         raise _malformed("format", version)
@@ -190,11 +204,12 @@ def decode(text: bytes) -> Header:
         ),
         shared=_mapping(top["shared"], "shared", _float_in) if since_2 else {},
         frozen=tuple(_text(name, "frozen") for name in _list(top["frozen"], "frozen")) if since_3 else (),
+        constraints=_mapping(top["constraints"], "constraints", _constraint) if since_5 else {},
     )
     if version < version_of(data):
         raise SnapshotError(
             f"the document is not what solvergen writes: format {version} has neither shared states nor "
-            "states of rows or columns"
+            f"states of rows or columns{', or none of blocks' if version > 1 else ''}"
         )
     arrays: dict[str, list[str]] = {}
     for slot in slots:
@@ -237,6 +252,8 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
         )
     if len(set(data.frozen)) != len(data.frozen) or not set(data.frozen) <= set(names):
         raise SnapshotError("the frozen tensors are not some of the tensors, each once")
+    if unknown := sorted(set(data.constraints) - set(names)):
+        raise SnapshotError(f"there are constraints for {listed(unknown)}, which is no tensor")
     members = [member for group in data.groups for member in group.members]
     if len(set(members)) != len(members) or set(members) != set(names):
         raise SnapshotError("the groups' members are not the tensors, each once")
@@ -262,17 +279,21 @@ def _tensor(
 ) -> TensorData:
     keys = {"name", "shape", "dtype", "t", "scalars", "arrays"}
     optional = {"param"} if isinstance(value, dict) and "param" in value else set()
+    optional |= {BLOCKS} if BLOCKS in kinds.values() else set()
     record = _record(value, "tensor", keys | optional)
     name = _text(record["name"], "tensor.name")
     shape = tuple(_integer(size, "tensor.shape") for size in _list(record["shape"], "tensor.shape"))
     if len(shape) > MAX_RANK:
         raise SnapshotError(f"tensor {quoted(name)} has {len(shape)} dimensions; NumPy goes to {MAX_RANK}")
     dtype = _dtype(record["dtype"])
+    blocks = _integer(record[BLOCKS], "tensor.blocks") if BLOCKS in record else 1
     for state, entry in _mapping(record["arrays"], "tensor.arrays", lambda item, _: item).items():
         if not _IDENTIFIER.fullmatch(state):
             raise _malformed("tensor.arrays", state)
         fields = _record(entry, "tensor.arrays", {"dtype", "sha256"})
-        spec = ArraySpec(state_key(state, name), _dtype(fields["dtype"]), _shape_of(state, kinds, shape))
+        spec = ArraySpec(
+            state_key(state, name), _dtype(fields["dtype"]), _shape_of(state, kinds, shape, blocks)
+        )
         slots.append(Slot(name, state, spec))
         checksums[spec.key] = _sha256(fields["sha256"])
     if "param" in record:
@@ -288,6 +309,7 @@ def _tensor(
         dtype=dtype,
         t=_integer(record["t"], "tensor.t"),
         scalars=_mapping(record["scalars"], "tensor.scalars", _float_in),
+        blocks=blocks,
     )
 
 
@@ -299,6 +321,13 @@ def _group(value: object) -> GroupData:
         options=_mapping(record["options"], "group.options", _bool),
         multipliers=_mapping(record["multipliers"], "group.multipliers", _float_in),
     )
+
+
+def _constraint(value: object, where: str) -> Mapping[str, Any]:
+    try:
+        return as_data(from_data(value, where))
+    except OptimizerError as error:
+        raise SnapshotError(f"the document is not what solvergen writes: {error}") from error
 
 
 def _schema_entry(value: object) -> tuple[str, str]:

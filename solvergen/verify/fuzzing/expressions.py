@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from solvergen.verify.fuzzing.kinds import Kind, kind_of
 from solvergen.verify.fuzzing.meaning import constant_value
 from solvergen.verify.fuzzing.terms import (
+    AXES,
     COMPARISONS,
     FUNCTIONS,
+    LINES,
     OVER_ALL,
     REDUCTIONS,
+    WIDER,
     Term,
     call,
     name,
@@ -59,7 +62,8 @@ _CONDITIONS = ("compare", "compare", "compare", "compare", "and", "or", "not", "
 class Symbol:
     """A name that an expression may use. ``exists``: the settings in which it does, a bit for each.
 
-    ``element``: it may be one for each element; ``certain``: it is one, whatever else is assigned to it.
+    ``element``: it may be one for each element; ``lines``: or one for each of these; ``certain``: it is,
+    whatever else is assigned to it.
     """
 
     name: str
@@ -68,12 +72,14 @@ class Symbol:
     condition: bool = False
     option: bool = False
     certain: bool = False
+    lines: str = ""
 
 
 @dataclass(frozen=True)
 class Surroundings:
     """Where an expression stands: the names, the settings under which it is there, whether elements may
     occur. ``columns``: for each option the settings in which it is on. ``reductions``: may there be any?
+    ``lines``: values of which lines may occur, if elements mayn't; ``words``: the rule's words for lines.
     """
 
     symbols: tuple[Symbol, ...]
@@ -81,6 +87,16 @@ class Surroundings:
     elements: bool
     columns: dict[str, int]
     reductions: bool = False
+    lines: frozenset[str] = WIDER[""]
+    words: tuple[str, ...] = ()
+
+    def kinds(self) -> dict[str, Kind]:
+        """The kinds of names, as far as they are certain."""
+        known = {AXES: Kind(element=False, whole=True)}
+        for s in self.symbols:
+            lines = s.lines if s.certain else ""
+            known[s.name] = Kind(element=s.certain and not lines, condition=s.condition, lines=lines)
+        return known
 
     def within(self, settings: int) -> Surroundings:
         """The same under fewer settings; unchanged if there would be none."""
@@ -94,8 +110,16 @@ class Surroundings:
             for s in self.symbols
             if s.condition is condition
             and self.settings & ~s.exists == 0
-            and (self.elements or not s.element)
+            and (self.elements or (not s.element and s.lines in self.lines))
         ]
+
+    def along(self) -> list[str]:
+        """The words for lines whose values may occur."""
+        return [word for word in self.words if self.elements or LINES[word] in self.lines]
+
+    def of(self, lines: str) -> Surroundings:
+        """The same for values of these lines."""
+        return replace(self, elements=False, lines=WIDER[lines])
 
 
 @st.composite
@@ -128,22 +152,40 @@ def reductions(draw: st.DrawFn, here: Surroundings, depth: int) -> Term:
     """Reductions of at most ``depth`` levels, over the tensor or over all; others may be among their
     arguments."""
     op = draw(st.sampled_from(_REDUCTIONS))
+    words = here.along()
+    if here.words and draw(st.integers(0, 3)) == 3:
+        return draw(_of_lines(here, op, depth))
     inside = replace(here, elements=True)
     args = [_of_elements(draw(numbers(inside, min(depth - 1, 2))), here) for _ in range(REDUCTIONS[op])]
-    return Term(op, tuple(args), draw(st.sampled_from(("", "", OVER_ALL))))
+    return Term(op, tuple(args), draw(st.sampled_from(("", "", OVER_ALL, *words, *words))))
+
+
+@st.composite
+def _of_lines(draw: st.DrawFn, here: Surroundings, op: str, depth: int) -> Term:
+    """A reduction of values of lines: to one number, or one a matrix."""
+    word = draw(st.sampled_from(here.words))
+    lines, inside = LINES[word], here.of(LINES[word])
+    args = []
+    for _ in range(REDUCTIONS[op]):
+        drawn = draw(numbers(inside, min(depth - 1, 2)))
+        if kind_of(drawn, here.kinds()).lines != lines:
+            drawn = mended(call("*", Term("mean", (name("grad"),), word), drawn))
+        args.append(drawn)
+    matrices = ["matrices"] if lines != "matrices" and "matrices" in here.along() else []
+    return Term(op, tuple(args), draw(st.sampled_from(("", *matrices))))
 
 
 def _of_elements(term: Term, here: Surroundings) -> Term:
     """``term``, with the gradient in it unless it has a value for each element for certain."""
-    kinds = {s.name: Kind(element=s.certain, condition=s.condition) for s in here.symbols}
-    return term if kind_of(term, kinds).element else mended(call("*", name("grad"), term))
+    return term if kind_of(term, here.kinds()).element else mended(call("*", name("grad"), term))
 
 
 @st.composite
 def _leaves(draw: st.DrawFn, here: Surroundings) -> Term:
     usable = here.usable(condition=False)
     # Elements twice: there are mostly more scalars to choose from.
-    choices = [s.name for s in usable for _ in range(1 + s.element)]
+    choices = [s.name for s in usable for _ in range(1 + (s.element or bool(s.lines)))]
+    choices += [AXES] if here.words else []
     if choices and draw(st.integers(0, 2)) > 0:
         return name(draw(st.sampled_from(choices)))
     return draw(_numerals)

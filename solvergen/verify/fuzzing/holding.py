@@ -91,9 +91,12 @@ def _taking_part(
         after.counts[tensor.name],
         [{n: values[i] for n, values in arrays.items()} for i in range(gradient.size)],
         before.scalars[tensor.name],
-        matrices_of(definition.view, tensor.shape) if definition.view else (1, 1, gradient.size),
+        matrices_of(definition.view, tensor.shape, tensor.blocks)
+        if definition.view
+        else (1, 1, gradient.size),
         lines,
         len(tensor.shape),
+        gradient.dtype.name,
     )
 
 

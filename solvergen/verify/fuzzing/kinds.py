@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from solvergen.verify.fuzzing.rule import Rule
-from solvergen.verify.fuzzing.terms import AXES, CONDITIONS, LINES, REDUCTIONS, Term, names_in
+from solvergen.verify.fuzzing.terms import AXES, CONDITIONS, GRADIENT, LINES, REDUCTIONS, Term, names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,8 @@ def kind_of(term: Term, names: Mapping[str, Kind]) -> Kind:
         return Kind(element=False, whole=term.text.isdigit())
     if term.op == "name":
         return names[term.text]
+    if term.op == GRADIENT:
+        return ELEMENT
     if term.op in REDUCTIONS:
         return Kind(element=False, lines=LINES.get(term.text, ""))
     args = [kind_of(arg, names) for arg in term.args]

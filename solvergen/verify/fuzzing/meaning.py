@@ -18,7 +18,8 @@ from solvergen.verify.fuzzing.spans import UNKNOWN, Span, Truth, Value, exactly
 from solvergen.verify.fuzzing.terms import COMPARISONS, REDUCTIONS, Term, names_in
 
 MAX_UNROLLED = 64
-"""Constant whole exponents of elements up to here are products; beyond, the general power."""
+"""Constant whole exponents of elements and values of lines up to here are products; beyond, the general
+power."""
 
 _BINARY: dict[str, Callable[[Value, Value, Format], Value]] = {
     "+": spans.add,
@@ -126,7 +127,7 @@ class Evaluator:
         if constant and (count is UNKNOWN or not count.is_exact):
             return UNKNOWN  # whether it comes to a whole number hangs on bits that aren't known
         written = constant and count is not UNKNOWN and _is_whole(count.low)
-        if self.kind(base).element:
+        if self.kind(base).element or self.kind(base).lines:
             products = written and count is not UNKNOWN and abs(count.low) <= MAX_UNROLLED
         else:
             products = written or self.kind(exponent).whole

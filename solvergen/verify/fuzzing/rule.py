@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from solvergen.verify.fuzzing.reading import read, read_equation
-from solvergen.verify.fuzzing.terms import Term, call, number
+from solvergen.verify.fuzzing.terms import GRADIENT, Term, call, number
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Spec
@@ -24,7 +24,7 @@ class OptionRule:
 @dataclass(frozen=True)
 class StateRule:
     """A state; ``init`` is None where it begins as a copy of the parameter. ``shape``: one number an element
-    ("param"), one a tensor ("scalar") or one for the whole optimizer ("shared")."""
+    ("param"), one a tensor ("scalar"), one for the whole optimizer ("shared") or one a line (of LINES)."""
 
     name: str
     init: Term | None
@@ -34,11 +34,15 @@ class StateRule:
 
 @dataclass(frozen=True)
 class Assignment:
-    """One equation, and the condition on options under which it is there."""
+    """One equation, and the condition on options under which it is there; AGAIN stands for ``gradient``."""
 
     target: str
     value: Term
     when: Term | None = None
+
+
+AGAIN = Assignment("grad", Term(GRADIENT))
+"""The gradient is evaluated at the parameters as they are."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,13 @@ def rule_of(spec: Spec) -> Rule:
             for s in spec.state
         ),
         tuple(Requirement(term(c.that), perhaps(c.when)) for c in spec.constraints),
-        tuple(Assignment(*read_equation(s.equation.text), perhaps(s.when)) for s in spec.update),
+        tuple(_assignment(s.equation, perhaps(s.when)) for s in spec.update),
     )
+
+
+def _assignment(equation: Text, when: Term | None) -> Assignment:
+    text = equation.text
+    return AGAIN if text.strip() == GRADIENT else Assignment(*read_equation(text), when)
 
 
 def _literal(value: float) -> Term:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -24,10 +25,10 @@ from solvergen.verify.fuzzing.kinds import kinds_of
 from solvergen.verify.fuzzing.meaning import Evaluator
 from solvergen.verify.fuzzing.pools import PROSE, RANGES, WHOLE_RANGES
 from solvergen.verify.fuzzing.rounding import DOUBLE
-from solvergen.verify.fuzzing.rule import Assignment, OptionRule, Requirement, Rule, StateRule
+from solvergen.verify.fuzzing.rule import AGAIN, Assignment, OptionRule, Requirement, Rule, StateRule
 from solvergen.verify.fuzzing.spans import exactly
 from solvergen.verify.fuzzing.spec import DrawnSpec, Range
-from solvergen.verify.fuzzing.terms import Term, call, name, names_in, number
+from solvergen.verify.fuzzing.terms import LINES, VIEWS, WIDER, Term, call, name, names_in, number
 
 _prose = st.sampled_from(PROSE)
 
@@ -76,6 +77,8 @@ class _Drawing:
         constraints = tuple(self.constraint() for _ in range(self.draw(st.sampled_from((0, 0, 0, 1, 2)))))
         # Most specs have none: an update of many passes is a long kernel.
         self.reduces = self.chance(3)
+        self.words = self.draw(st.sampled_from(((), *VIEWS))) if self.reduces else ()
+        self.evaluates = not self.words and self.chance(6)
         self.states = tuple(self.state() for _ in range(self.count(4)))
         update = self.update()
         rule = Rule(dict(self.hyperparameters), self.options, self.states, constraints, update)
@@ -185,6 +188,8 @@ class _Drawing:
         shape = "scalar" if self.chance(4) else "param"
         if self.reduces and self.chance(4):
             shape = "shared"
+        if self.words and self.chance(2):
+            shape = self.draw(st.sampled_from(self.words))
         init: Term | None = number("0")
         kind = self.count(5)
         if kind == 3:
@@ -206,14 +211,16 @@ class _Drawing:
         self.symbols["t"] = Symbol("t", -1)
         self.symbols |= {n: Symbol(n, -1, element=True, certain=True) for n in ("param", "grad")}
         for state in self.states:
-            element = state.shape == "param"
+            element, lines = state.shape == "param", LINES.get(state.shape, "")
             self.symbols[state.name] = Symbol(
-                state.name, self.exists(state), element=element, certain=element
+                state.name, self.exists(state), element=element, certain=element or bool(lines), lines=lines
             )
         self.temporaries: list[str] = []
         self.statements: list[Assignment] = []
         for _ in range(self.count(6)):
             self.statement()
+            if self.evaluates and self.chance(2):
+                self.statements.append(AGAIN)
         for state in self.states:
             if all(s.target != state.name for s in self.statements):
                 self.assign(state.name, state.when, self.exists(state) & self.allowed)
@@ -235,14 +242,22 @@ class _Drawing:
             target = self.new(drawn_names.symbols)
             element, condition = not self.chance(3), self.chance(5)
             self.temporaries.append(target)
-            self.symbols[target] = Symbol(target, 0, element, condition)
+            of_lines = bool(self.words) and not element
+            lines = LINES[self.draw(st.sampled_from(self.words))] if of_lines and self.chance(2) else ""
+            self.symbols[target] = Symbol(target, 0, element, condition, lines=lines)
             self.assign(target, when, settings)
 
     def assign(self, target: str, when: Term | None, settings: int, also: tuple[Term, ...] = ()) -> None:
         """``target = ...``, of the kind that ``target`` has, with ``also`` added."""
         symbol = self.symbols[target]
         here = Surroundings(
-            tuple(self.symbols.values()), settings, symbol.element, self.columns, self.reduces
+            tuple(self.symbols.values()),
+            settings,
+            symbol.element,
+            self.columns,
+            self.reduces,
+            WIDER[symbol.lines],
+            self.words,
         )
         value = self.draw(conditions(here) if symbol.condition else numbers(here))
         for term in also:
@@ -250,7 +265,7 @@ class _Drawing:
         self.statements.append(Assignment(target, value, when))
         if target in self.temporaries:
             table = symbol.exists | settings | ~self.allowed
-            self.symbols[target] = Symbol(target, table, symbol.element, symbol.condition)
+            self.symbols[target] = replace(symbol, exists=table)
 
     def leftover(self) -> tuple[Term, ...]:
         """Hyperparameters, options and gradient that nothing has used, as terms of a sum."""

@@ -23,18 +23,33 @@ REDUCTIONS = {"sum": 1, "mean": 1, "dot": 2, "norm2": 1, "norm1": 1, "max_abs": 
 OVER_ALL = "all"
 """The last argument of a reduction over all tensors."""
 
+VIEWS = (("rows", "columns", "matrices"), ("leading",), ("trailing",))
+"""Words for lines that one rule may use together."""
+
 LINES = {
     "rows": "rows",
     "columns": "columns",
     "matrices": "matrices",
     "leading": "rows",
     "trailing": "columns",
+    "blocks": "rows",
 }
 """The last arguments of reductions along lines, and shapes of states of lines; what each is of the view's
 matrices."""
 
 AXES = "@ndim"
 """The name under which the number of the parameter's axes, ``ndim(param)``, is kept."""
+
+GRADIENT = "gradient"
+"""The operation of the statement that evaluates the gradient again; what it gives is assigned to ``grad``."""
+
+WIDER = {
+    "": frozenset({""}),
+    "matrices": frozenset({"", "matrices"}),
+    "rows": frozenset({"", "matrices", "rows"}),
+    "columns": frozenset({"", "matrices", "columns"}),
+}
+"""Of which lines, or of the tensor, a value may be that meets one of these and leaves it so."""
 
 CONDITIONS = frozenset({*COMPARISONS, "and", "or", "not"})
 """Operations that give a condition."""

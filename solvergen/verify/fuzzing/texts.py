@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from solvergen.verify.fuzzing.style import PLAIN, Style
-from solvergen.verify.fuzzing.terms import ARITHMETIC, COMPARISONS, FUNCTIONS, REDUCTIONS, Term
+from solvergen.verify.fuzzing.terms import ARITHMETIC, AXES, COMPARISONS, FUNCTIONS, REDUCTIONS, Term
 
 _CHOICE, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(10)
 _LEVELS = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
@@ -33,6 +33,8 @@ class _Writer:
 
     def bare(self, term: Term) -> tuple[str, int]:
         op, args = term.op, term.args
+        if op == "name" and term.text == AXES:
+            return f"ndim({self.blank()}param{self.blank()})", _ATOM
         if op in ("number", "name"):
             return term.text, _ATOM
         if op == "neg":

@@ -16,7 +16,7 @@ from solvergen.verify.fuzzing import spans
 from solvergen.verify.fuzzing.kinds import kinds_of, together
 from solvergen.verify.fuzzing.meaning import Evaluator, reduction_key
 from solvergen.verify.fuzzing.rounding import DOUBLE, FORMATS
-from solvergen.verify.fuzzing.rule import Assignment, Rule
+from solvergen.verify.fuzzing.rule import AGAIN, Assignment, Rule
 from solvergen.verify.fuzzing.spans import Truth, Value, between, exactly
 from solvergen.verify.fuzzing.terms import AXES, LINES, OVER_ALL, REDUCTIONS, Term
 
@@ -30,7 +30,7 @@ class TakingPart:
     ``storage`` names the parameter's type. Hyperparameters are those in force, ``t`` this update's number.
     ``elements``: for each one its param, grad, and the array states that exist; ``scalars``: those that do.
     ``matrices``: how many it is seen as, their rows and columns; ``lines``: its states of these, in order.
-    ``axes``: how many it has.
+    ``axes``: how many it has. ``gradient`` names the gradient's type.
     """
 
     storage: str
@@ -42,6 +42,7 @@ class TakingPart:
     matrices: tuple[int, int, int] = (1, 1, 1)
     lines: Mapping[str, Sequence[float]] = field(default_factory=dict)
     axes: int = 1
+    gradient: str = "float32"
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ class _Update:
             ],
         }
         layered = bool(start.lines) or _has_lines(rule)
+        self.evaluations = 1
         self.elements: list[_Place] = []
         for i, element in enumerate(start.elements):
             mine = _Own({name: exactly(x) for name, x in element.items()})
@@ -193,6 +195,9 @@ class _Update:
 
     def assign(self, statement: Assignment) -> None:
         """What the equation assigns: to each element, to each line, or once."""
+        if statement == AGAIN:
+            self.evaluate()
+            return
         kind, target, value = self.kinds[statement.target], statement.target, statement.value
         if not kind.element and not kind.lines:
             if kind.condition:
@@ -206,6 +211,14 @@ class _Update:
                 continue
             found = self.evaluator.number(value, place.values, place.truths)
             place.own.values[target] = self._element(target, found, value) if kind.element else found
+
+    def evaluate(self) -> None:
+        """The gradient at the parameters as they are: what ``verify.evaluations`` lets it be."""
+        self.evaluations += 1
+        for place, start in zip(self.elements, self.start.elements, strict=True):
+            drawn = spans.multiply(exactly(float(self.evaluations)), exactly(start["grad"]), self.real)
+            there = spans.add(place.values["param"], drawn, self.real)
+            place.own.values["grad"] = spans.to_format(there, FORMATS[self.start.gradient])
 
     def _element(self, target: str, value: Value, term: Term) -> Value:
         if not self.evaluator.kind(term).element:

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from solvergen.verify.fuzzing.rule import Assignment, Rule, StateRule
+from solvergen.verify.fuzzing.rule import AGAIN, Assignment, Rule, StateRule
 from solvergen.verify.fuzzing.spec import DrawnSpec, Range
 from solvergen.verify.fuzzing.style import PLAIN, Style
-from solvergen.verify.fuzzing.terms import Term
+from solvergen.verify.fuzzing.terms import GRADIENT, Term
 from solvergen.verify.fuzzing.texts import written
 
 
@@ -114,7 +114,9 @@ class _Writer:
     def group(self, group: Sequence[Assignment]) -> Node:
         space = self.style.choose((" ", " ", "", "  "))
         # A sign glued to the `=` would be another operator's name.
-        equations = [f"{s.target}{space}={space}{self.term(s.value)}" for s in group]
+        equations = [
+            GRADIENT if s == AGAIN else f"{s.target}{space}={space}{self.term(s.value)}" for s in group
+        ]
         if group[0].when is None:
             assert len(group) == 1
             return equations[0]

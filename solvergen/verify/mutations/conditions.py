@@ -46,6 +46,11 @@ def active_lines(text: str, defines: Mapping[str, int]) -> frozenset[int]:
     return frozenset(found)
 
 
+def is_condition(line: str) -> bool:
+    """Is it a directive that says which lines take part?"""
+    return _DIRECTIVE.match(line) is not None
+
+
 def _holds(word: str, condition: str, defines: Mapping[str, int]) -> bool:
     if word != "if":
         return (condition in defines) == (word == "ifdef")

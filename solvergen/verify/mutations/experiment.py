@@ -22,7 +22,7 @@ from solvergen.runtime.cache_folder import CACHE_VARIABLE
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify.mutations.c_faults import faults_in_kernel
-from solvergen.verify.mutations.conditions import active_lines
+from solvergen.verify.mutations.conditions import active_lines, is_condition
 from solvergen.verify.mutations.host_faults import FILE as HOST
 from solvergen.verify.mutations.host_faults import faults_in_scalars
 from solvergen.verify.mutations.isolation import Beat, each_isolated
@@ -84,6 +84,20 @@ class Experiment:
         """The lines of the kernel that take part, by variant."""
         return {v: active_lines(self._kernel, dict(v)) for v in self.subject.variants}
 
+    @cached_property
+    def _like(self) -> dict[Variant, Variant]:
+        """For each variant the first one whose text is the same to the compiler, by lines and macros."""
+        lines = self._kernel.splitlines()
+        first: dict[Any, Variant] = {}
+        found = {}
+        for variant, active in self._lines.items():
+            there = (line for number, line in enumerate(lines, start=1) if number in active)
+            code = "\n".join(line for line in there if not is_condition(line))
+            used = tuple((macro, value) for macro, value in variant if re.search(rf"\b{macro}\b", code))
+            storage = tuple(entry for entry in variant if entry[0] in ("SG_PARAM", "SG_GRAD"))
+            found[variant] = first.setdefault((active, used, storage), variant)
+        return found
+
     def run(
         self, mutants: Sequence[Mutant], *, jobs: int = 1, patience: float = PATIENCE
     ) -> Iterator[Outcome]:
@@ -105,7 +119,7 @@ class Experiment:
                     os.environ[CACHE_VARIABLE] = before
 
     def _run(self, mutants: Sequence[Mutant], jobs: int, patience: float) -> Iterator[Outcome]:
-        self._lines  # noqa: B018 (once, and not in every process)
+        self._like  # noqa: B018 (once, and not in every process)
 
         def work(mutant: Mutant, beat: Beat) -> Any:
             started = time.perf_counter()
@@ -161,7 +175,8 @@ class _Trial:
                 scalars = self._mutated_scalars(Path(folder))
                 optimizer = _with(optimizer, scalars=scalars)
             elif mutant.file == "flags":
-                for variant in self._subject.variants:  # by the right flags, before they are wrong
+                # By the right flags, before they are wrong.
+                for variant in set(self._experiment._like.values()):
                     self._right(variant)
                 fault = self._target.flags[mutant.start]
                 fault.apply(fault.before, fault.after)
@@ -185,11 +200,11 @@ class _Trial:
         count = 0
         while left:
             # First what needs no kernel that isn't compiled yet, then what needs few.
-            left.sort(key=lambda run: (len(run.variants - self._known.keys()), run.elements))
+            left.sort(key=lambda run: (len(self._alike(run) - self._known.keys()), run.elements))
             now = left.pop(0)
             if not self._differs(now):
                 continue
-            if now.variants & self._refused:
+            if self._alike(now) & self._refused:
                 continue
             count += 1
             self._beat(f"example {now.number}")
@@ -210,6 +225,10 @@ class _Trial:
     def _in_kernel(self) -> bool:
         return self._mutant is not None and self._mutant.file in (self._target.file, "flags")
 
+    def _alike(self, run: Run) -> frozenset[Variant]:
+        """The kernels of a run, one for all that are the same to the compiler."""
+        return frozenset(self._experiment._like[variant] for variant in run.variants)
+
     def _differs(self, run: Run) -> bool:
         """Whether any kernel of this run is another than it should be."""
         return not self._in_kernel or self._reaches(run.variants)
@@ -221,6 +240,7 @@ class _Trial:
 
     def _another(self, variant: Variant) -> bool:
         """Whether this kernel is compiled to other code than without the fault."""
+        variant = self._experiment._like[variant]
         if variant not in self._known:
             self._beat("compiling")
             self._known[variant] = self._is_another(variant)

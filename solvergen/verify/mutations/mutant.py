@@ -27,6 +27,7 @@ KINDS = (
     "lanes",  # of vectors: order, number, position
     "reduction",  # a lane, the halving, a term, a partial total, how they are combined, the root, the mean
     "stage",  # who speaks for the optimizer, what stages leave to passes
+    "lines",  # of tiles, rows, columns and matrices: where they lie, what they keep, their partial totals
     "barriers",  # threads that don't wait for one another
     "conversion",  # to and from bfloat16 and float16
     "functions",  # exp, log, max and the like

@@ -40,6 +40,7 @@ def example_data(example: Example) -> dict[str, Any]:
                 "param": _array(tensor.param),
                 "arrays": {name: _array(array) for name, array in tensor.arrays.items()},
                 "scalars": _numbers(tensor.scalars),
+                **({} if tensor.blocks == 1 else {"blocks": tensor.blocks}),
             }
             for tensor in example.tensors
         ],
@@ -115,7 +116,8 @@ def _group(where: str, data: object) -> Group:
 
 
 def _tensor(where: str, data: object) -> Tensor:
-    tensor = mapping(where, data, ("name", "group", "offset", "param", "arrays", "scalars"))
+    keys = ("name", "group", "offset", "param", "arrays", "scalars", "blocks")
+    tensor = mapping(where, {"blocks": 1, **data} if isinstance(data, dict) else data, keys)
     arrays = mapping(f"{where}.arrays", tensor["arrays"])
     name = text(f"{where}.name", tensor["name"])
     if not (0 < len(name) <= 200 and name.isprintable()):
@@ -127,6 +129,7 @@ def _tensor(where: str, data: object) -> Tensor:
         whole_number(f"{where}.group", tensor["group"], 1 << 16),
         {name: _array_from(f"{where}.arrays.{name:.40}", array) for name, array in arrays.items()},
         _floats(f"{where}.scalars", tensor["scalars"]),
+        whole_number(f"{where}.blocks", tensor["blocks"], MAX_LENGTH),
     )
 
 

@@ -22,7 +22,7 @@ from solvergen.verify.collect import shipped
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Tensor
-from solvergen.verify.lines import state_shape
+from solvergen.verify.lines import counts_of_blocks, state_shape
 from solvergen.verify.replaying.file import Replay, read_replay
 from solvergen.verify.replaying.spec import optimizer_of
 from solvergen.verify.settings import Space
@@ -136,12 +136,18 @@ def _check_tensor(definition: Definition, tensor: Tensor, options: Mapping[str, 
     active = definition.active_state(**options)
     compute = compute_dtype(tensor.param.dtype.name)
     ranks = {state.name: state.rank for state in definition.reference_arrays}
+    if tensor.blocks != 1 and (
+        definition.view != "blocks" or tensor.blocks not in counts_of_blocks(tensor.shape, tensor.param.size)
+    ):
+        raise ValueError(f"{tensor.name} of shape {tensor.shape} falls into {tensor.blocks} blocks")
     for name, array in tensor.arrays.items():
         if name not in active or name not in ranks:
             raise ValueError(f"{tensor.name} has no state {name!r:.40} under its options")
         rank = ranks[name]
         dtype = compute if rank is None else np.dtype(np.float64)
-        shape = tensor.shape if rank is None else state_shape(definition.view, rank, tensor.shape)
+        shape = (
+            tensor.shape if rank is None else state_shape(definition.view, rank, tensor.shape, tensor.blocks)
+        )
         if array.dtype != dtype:
             raise ValueError(f"state {name} of {tensor.name} is {array.dtype}, not {dtype}")
         if array.shape != shape:

@@ -96,6 +96,8 @@ def _tensor(tensor: Tensor) -> str:
         arguments.append(f"arrays={{{arrays}}}")
     if tensor.scalars:
         arguments.append(f"scalars={_dict(tensor.scalars)}")
+    if tensor.blocks != 1:
+        arguments.append(f"blocks={tensor.blocks}")
     return _call("Tensor", arguments)
 
 

@@ -36,6 +36,8 @@ class Access:
     buffer: int | None
     elements: int
     bits: int
+    table: str = ""
+    """Of an access to a table of the launch: the parameter that names it, if just one does."""
 
     @property
     def nbytes(self) -> int:
@@ -64,7 +66,9 @@ def accesses(kernel: Kernel, buffers: int, totals: Sequence[int] = TOTALS) -> tu
             # All tables but those of totals are only read.
             allowed = instruction.opcode != "st" or known in writable
             buffer = None if known and allowed else -1
-        found.append(Access(index, instruction, instruction.opcode, buffer, *_width(instruction)))
+        names = [origin for origin in known if isinstance(origin, str)]
+        table = names[0] if buffer is None and len(names) == 1 else ""
+        found.append(Access(index, instruction, instruction.opcode, buffer, *_width(instruction), table))
     return tuple(found)
 
 

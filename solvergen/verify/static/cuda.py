@@ -19,6 +19,7 @@ from solvergen.runtime.definition import RANKS, Definition
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.kernel_interface import update_defines
 from solvergen.runtime.ptx.text import parse
+from solvergen.verify.mutations.conditions import active_lines
 from solvergen.verify.static.arithmetic import arithmetic_findings, stage_findings
 from solvergen.verify.static.buffers import accesses
 from solvergen.verify.static.capabilities import Capability, Occupancy, occupancy
@@ -38,8 +39,9 @@ class Measured:
     loaded because registers didn't suffice. ``width``: bits of the narrowest access in the main loop.
     ``loads``, ``stores``: for each element, beside the least that the update needs (``loads_needed``,
     ``stores_needed``). ``nbytes``: moved for each parameter. ``in_flight``: bytes that a multiprocessor full
-    of threads has under way, which is what hides the memory's latency. A stage has no loop over elements, so
-    these are 0 but for registers, spills, stack and shared memory.
+    of threads has under way, which is what hides the memory's latency. ``values``: of lines, that
+    are read from tables for each element, at most. A stage has no loop over elements, so these are 0 but for
+    registers, spills, stack and shared memory.
     """
 
     kernel: str
@@ -56,6 +58,7 @@ class Measured:
     nbytes: int
     in_flight: int
     findings: tuple[Finding, ...]
+    values: float = 0.0
 
     def milliseconds(self, parameters: float, bandwidth: float) -> float:
         """The time that moving these bytes takes for so many parameters, at ``bandwidth`` in GB/s."""
@@ -112,7 +115,7 @@ def examine(
     float64 = STORAGE_TYPES[param].compute == "float64"
     if not definition.is_staged:
         return (measure(compiled, text, traffic, on, float64=float64),)
-    return examine_staged(compiled, text, definition, options, traffic, on, float64=float64)
+    return examine_staged(compiled, text, definition, options, traffic, on, float64=float64, macros=defines)
 
 
 def examine_staged(
@@ -124,11 +127,12 @@ def examine_staged(
     on: Capability,
     *,
     float64: bool,
+    macros: Mapping[str, int],
 ) -> tuple[Measured, ...]:
     """Look at the passes and stages of a compiled update; arguments as of ``examine`` and ``measure``.
 
-    ``traffic`` is that of all passes together. Each pass is held to reading and writing once what it touches
-    at all, and all of them to what the update needs.
+    ``macros`` are those that it was compiled with. ``traffic`` is that of all passes together. Each pass is
+    held to reading and writing once what it touches at all, and all of them to what the update needs.
     """
     passes, stages = definition.active_passes(**options), definition.active_stages(**options)
     reads, writes = definition.buffers_read(**options), definition.buffers_written(**options)
@@ -154,6 +158,7 @@ def examine_staged(
             idle=tiles or bool(one.kinds),
             tiles=tiles,
             lines=definition.has_lines,
+            values=values_read(text, number, macros, tiles=tiles) if definition.has_lines else {},
             # At the edges of a tile some threads have no element of a row.
             may_stay=frozenset(names) if tiles else traffic.may_stay,
         )
@@ -163,6 +168,27 @@ def examine_staged(
         message = f"no pass is left to {' and '.join(left)}, which the update needs"
         found[-1] = replace(found[-1], findings=(*found[-1].findings, Finding("traffic", message)))
     return tuple(found)
+
+
+_TABLES = ("row", "column", "matrix")
+_FIRST_TABLE = {True: 8, False: 9}
+"""The parameter that takes the values of rows, of a pass over tiles or over chunks; those of columns and of
+matrices follow."""
+_VALUE = re.compile(r"\bsg_lines\.sg_(row|column|matrix)\[")
+
+
+def values_read(text: str, number: int, macros: Mapping[str, int], *, tiles: bool) -> dict[int, int]:
+    """The values of lines that a pass's equations read for each element under these options, by the number
+    of the parameter that is their table."""
+    active = active_lines(text, macros)
+    found = dict.fromkeys(_TABLES, 0)
+    inside = False
+    for place, line in enumerate(text.split("\n"), start=1):
+        inside = (inside and line != "}") or line.startswith(f"SG_FUNCTION void sg_update_{number}(")
+        if inside and place in active:
+            for table in _VALUE.findall(line):
+                found[table] += 1
+    return {_FIRST_TABLE[tiles] + offset: found[table] for offset, table in enumerate(_TABLES)}
 
 
 def _touched(compiled: Compiled, name: str, buffers: tuple[str, ...]) -> dict[str, list[str]]:
@@ -206,7 +232,7 @@ def measure(
     """
     kernel = _kernel(compiled, name)
     findings = list(_resources(kernel))
-    width, loads, stores = 0, 0.0, 0.0
+    width, loads, stores, values = 0, 0.0, 0.0, 0.0
     source = Source(text)
     try:
         parsed = parse(compiled.ptx).kernels[name]
@@ -215,7 +241,7 @@ def measure(
     else:
         memory = memory_of(parsed, source, traffic)
         findings += [*arithmetic_findings(parsed, source, float64=float64), *memory.findings]
-        width, loads, stores = memory.width, memory.loads, memory.stores
+        width, loads, stores, values = memory.width, memory.loads, memory.stores, memory.values
     resident = occupancy(on, threads=THREADS, registers=kernel.registers, shared=kernel.shared)
     lanes = lanes_of([traffic.itemsizes["param"], traffic.itemsizes["grad"]])
     return Measured(
@@ -233,6 +259,7 @@ def measure(
         nbytes=traffic.nbytes,
         in_flight=resident.threads * lanes * traffic.loaded,
         findings=tuple(findings),
+        values=values,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from solvergen.runtime.ptx.module import Kernel
 from solvergen.verify.static.buffers import TILE_TOTALS, TOTALS, Access, accesses
@@ -14,6 +14,9 @@ from solvergen.verify.static.source import Source
 
 WORD = 128
 """Bits of the widest access that every capability has."""
+
+_VALUE = 8
+"""Bytes of a value of lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,12 @@ class Traffic:
     """Whether a thread may have no elements in an iteration: where all of a block meet in each."""
 
     tiles: bool = False
-    """Whether it walks tiles: then neighbouring threads take neighbouring elements, one each."""
+    """Whether it walks tiles, whose totals of rows and of columns it writes."""
     lines: bool = False
-    """Whether it reads values of lines, beside elements."""
+    """Whether it is of a rule that knows lines."""
+    values: Mapping[int, int] = field(default_factory=dict)
+    """Values of lines that the equations read for each element, by the number of the parameter that is their
+    table."""
 
     @property
     def nbytes(self) -> int:
@@ -60,6 +66,8 @@ class Memory:
     loads: float
     stores: float
     findings: tuple[Finding, ...]
+    values: float = 0.0
+    """Values of lines that are read for each element, at most."""
 
 
 def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
@@ -86,27 +94,30 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
     ]
     widest = max((a.nbytes * 8 for a in mine), default=0)
     main = [loop for loop in loops if any(a.nbytes * 8 == widest for a in mine if a.index in loop.body)]
-    if widest < WORD and not traffic.tiles:
+    if widest < WORD:
         findings.append(Finding("width", f"no loop has accesses of {WORD} bits"))
-    width, loads, stores = widest, 0.0, 0.0
+    width, loads, stores, values = widest, 0.0, 0.0, 0.0
     for loop in loops:
         inside = [a for a in found if a.index in loop.body]
-        per_element = _per_element(flow, loop, inside, names, traffic)
+        per_element, elements = _per_element(flow, loop, inside, names, traffic)
         findings += _counted(inside, per_element, names, traffic, source)
+        read = _values_read(flow, loop, inside, elements, kernel, traffic)
+        findings += _too_many_values(inside, read, kernel, traffic, source)
         if loop not in main:
             continue
         for access in inside:
             if access.buffer is None and traffic.lines:
                 continue  # values of lines, in float64
-            if access.buffer is not None and access.nbytes * 8 < WORD and not traffic.tiles:
+            if access.buffer is not None and access.nbytes * 8 < WORD:
                 message = (
                     f"{access.nbytes * 8} bits of {_name(names, access)} in the main loop instead of {WORD}"
                 )
                 findings.append(about("width", message, access.instruction, source))
             width = min(width, access.nbytes * 8)
+        values = max(values, sum(read.values()))
         loads = max(loads, _sum(per_element, "ld", traffic))
         stores = max(stores, _sum(per_element, "st", traffic))
-    return Memory(width if main else 0, loads, stores, tuple(findings))
+    return Memory(width if main else 0, loads, stores, tuple(findings), values)
 
 
 _Counts = dict[tuple[str, int | None], tuple[float, float]]
@@ -114,8 +125,9 @@ _Counts = dict[tuple[str, int | None], tuple[float, float]]
 
 def _per_element(
     flow: Flow, loop: Loop, inside: Sequence[Access], names: Sequence[str], traffic: Traffic
-) -> _Counts:
-    """Loads and stores for each element, by kind and buffer: the fewest and the most of any path."""
+) -> tuple[_Counts, float]:
+    """Loads and stores for each element, by kind and buffer: the fewest and the most of any path; and how
+    many elements an iteration takes."""
     counts: dict[tuple[str, int | None], tuple[float, float]] = {}
     busy = frozenset(a.index for a in inside if a.buffer is not None and traffic.idle)
     for kind, buffer in dict.fromkeys((a.kind, a.buffer) for a in inside):
@@ -133,7 +145,42 @@ def _per_element(
     ]
     elements = Counter(needed).most_common(1)[0][0] if needed else 1.0
     elements = elements or 1.0
-    return {key: (low / elements, high / elements) for key, (low, high) in counts.items()}
+    return {key: (low / elements, high / elements) for key, (low, high) in counts.items()}, elements
+
+
+def _values_read(
+    flow: Flow,
+    loop: Loop,
+    inside: Sequence[Access],
+    elements: float,
+    kernel: Kernel,
+    traffic: Traffic,
+) -> dict[int, float]:
+    """Values of lines for each element, by the number of their table: the most of any path."""
+    read: dict[int, float] = {}
+    for number in traffic.values:
+        name = kernel.parameters[number].name if number < len(kernel.parameters) else ""
+        weights = {a.index: a.nbytes for a in inside if a.table == name and a.kind == "ld"}
+        read[number] = flow.counts(loop, weights)[1] / _VALUE / elements
+    return read
+
+
+def _too_many_values(
+    inside: Sequence[Access],
+    read: Mapping[int, float],
+    kernel: Kernel,
+    traffic: Traffic,
+    source: Source,
+) -> Iterator[Finding]:
+    """Values of lines that are read more often than the equations have them."""
+    for number, most in read.items():
+        needed = traffic.values[number]
+        if most <= needed:
+            continue
+        name = kernel.parameters[number].name
+        last = next(a for a in reversed(inside) if a.table == name)
+        message = f"reads {most:g} values of lines for each element; its equations have {needed}"
+        yield about("traffic", message, last.instruction, source)
 
 
 def _sum(per_element: _Counts, kind: str, traffic: Traffic) -> float:

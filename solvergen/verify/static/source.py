@@ -10,10 +10,11 @@ from solvergen.runtime.equations import equation_above
 from solvergen.runtime.ptx.module import Place
 
 _WIDE = re.compile(r"^\s*SG_FUNCTION (?:double \w+|sg_real sg_rounded)\(")
-_TERM = re.compile(r"::sg_term\(|^    const int sg_thread = ")
-"""Where a pass over tiles forms terms: compilers that compute one for several reductions give the line of a
-use of it, or the kernel's first."""
-_TILES = "const sg_tile *sg_tiles"
+_TERM = re.compile(r"::sg_term\(|\] = sg_total;$")
+"""Where a pass over tiles forms terms, or hands a row's total on: compilers that compute a term for several
+reductions give the line of a use of it, and so they do for the last addition to a total."""
+_TILES = "const sg_tile &sg_this"
+_LINES = "struct sg_values_of_lines {"
 _FLOAT64_ONLY = "#if SG_PARAM == 1"
 
 
@@ -63,18 +64,18 @@ class Source:
         """Whether the language computes in float64 where an instruction comes from.
 
         Of elements of float32 that is within general powers and what they call, within the terms of
-        reductions and what adds them, and where a stage's number is rounded. Where a power is called, what is
-        ``movable`` (conversions to its arguments, comparisons of them) may stand anywhere; arithmetic
-        between would be found. Where the compiler says of no line, only whether the text has such functions
-        is known, beside those of one line that every kernel has. What is compiled for elements of float64
-        only, under ``#if SG_PARAM == 1``, doesn't count.
+        reductions and what adds them, and where a stage's number is rounded. Where a power is called, or
+        values of lines are read, what is ``movable`` (conversions to arguments and from values, comparisons)
+        may stand anywhere; arithmetic between would be found. Where the compiler says of no line, only
+        whether the text has such functions is known, beside those of one line that every kernel has. What is
+        compiled for elements of float64 only, under ``#if SG_PARAM == 1``, doesn't count.
         """
         known = [n for n in (place.source, *place.calls) if 0 < n <= len(self.lines)]
         if not place.source:
             return any(not self.lines[number - 1].startswith("SG_FUNCTION") for number in self._wide)
         if any(number in self._wide for number in known):
             return True
-        return movable and self._calls_wide
+        return movable and (self._calls_wide or _LINES in self.lines)
 
     @cached_property
     def _calls_wide(self) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import generated
+from solvergen import RowSparse
 from solvergen.errors import ArrayError, BackendUnavailable, NonfiniteGradient
 from solvergen.runtime.backends import cuda as cuda_backend
 from solvergen.runtime.backends.cuda import CudaBackend
@@ -83,6 +84,55 @@ def test_a_users_steps_give_the_references_bits(mix: tuple[str, str], backend: C
             state = ours.state[name][tensor]
             assert type(state) is cupy.ndarray
             assert (bits_of(elements(state)) == bits_of(reference.state[name][tensor])).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("indices_on_gpu", [False, True])
+def test_gradients_by_rows(dtype: str, indices_on_gpu: bool, backend: CudaBackend) -> None:
+    """On GPU 1, beside a tensor on GPU 0 that has a dense gradient; rows occur several times, or never."""
+    rng = np.random.default_rng(3)
+    real = numpy_dtype(dtype)
+    host = [rng.standard_normal(shape).astype(real) for shape in ((50, 7), (5,), (40, 2, 3))]
+    params = [on_gpu(array, number=i % 2) for i, array in enumerate(host)]
+    ours = generated.Adam(params, lr=0.1, backend=backend)
+    reference = generated.Adam(host, lr=0.1, backend="numpy")
+    for count in (30, 0, 100):
+        indices = rng.integers(0, 40, count).astype(np.int32)
+        rows = [rng.standard_normal((count, *shape)).astype(real) for shape in ((7,), (2, 3))]
+        dense = rng.standard_normal(5).astype(real)
+        given = [RowSparse(on_gpu(indices) if indices_on_gpu else indices, on_gpu(part)) for part in rows]
+        ours.step([given[0], on_gpu(dense, number=1), given[1]])
+        reference.step([RowSparse(indices, rows[0]), dense, RowSparse(indices, rows[1])])
+    for param, wanted in zip(params, host, strict=True):
+        assert (bits_of(elements(param)) == bits_of(wanted)).all()
+    for name in ("exp_avg", "exp_avg_sq"):
+        for tensor in "012":
+            state = ours.state[name][tensor]
+            assert (bits_of(elements(state)) == bits_of(reference.state[name][tensor])).all()
+
+
+@pytest.mark.parametrize(
+    ("indices", "rows", "why"),
+    [
+        ([1], lambda: on_gpu(np.ones((1, 7), np.float32)), "a list, not a cupy.ndarray"),
+        (np.array([1]), lambda: np.ones((1, 7), np.float32), "a numpy.ndarray, not a cupy.ndarray"),
+        (
+            np.array([1]),
+            lambda: on_gpu(np.ones((1, 7), np.float32), number=1),
+            "on GPU 1, the parameter is on GPU 0",
+        ),
+        (np.array([1, 2]), lambda: on_gpu(np.ones((2, 14), np.float32))[:, ::2], "not C-contiguous"),
+        (np.array([1]), lambda: on_gpu(np.ones((1, 7), np.float64)), "dtype float64; for a float32"),
+        (np.array([50]), lambda: on_gpu(np.ones((1, 7), np.float32)), "indices from 50 to 50"),
+    ],
+)
+def test_rows_that_can_not_be(indices: Any, rows: Any, why: str, backend: CudaBackend) -> None:
+    param = on_gpu(np.ones((50, 7), np.float32))
+    made = generated.SGD({"emb": param}, lr=1.0, backend=backend)
+    with pytest.raises(ArrayError, match=f"the gradient of 'emb'.*{why}"):
+        made.step({"emb": RowSparse(indices, rows())})
+    assert (elements(param) == 1).all()
+    assert made.t == 0
 
 
 def test_a_parameter_is_kept_as_it_is(backend: CudaBackend) -> None:

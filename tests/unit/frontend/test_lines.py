@@ -62,6 +62,7 @@ def test_a_temporary_has_the_highest_rank_of_its_values(tmp_path):
         ("matrices", "matrices", "matrices"),
         ("leading", "leading", "rows"),
         ("trailing", "trailing", "columns"),
+        ("blocks", "blocks", "rows"),
     ],
 )
 def test_words_say_how_tensors_are_read(tmp_path, word, view, rank):
@@ -85,6 +86,7 @@ def test_a_rule_without_lines_reads_tensors_as_they_are(tmp_path):
         ("x = norm1(m, all)", "SG094"),
         ("x = sum(lr, rows)", "SG083"),
         ("x = sum(grad, rows) + sum(grad, leading)", "SG093"),
+        ("x = sum(grad, blocks)", "SG093"),
         ("x = lr*ndim(r)", "SG055"),
         ("r = c", "SG085"),
         ("m = r", "SG085"),

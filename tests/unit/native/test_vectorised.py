@@ -36,7 +36,7 @@ def test_main_loop_is_vectorised_and_nothing_is_fused(path: Path, dtype: str, op
     code = DTYPES[dtype]
     listing = assembly(text, (f"SG_PARAM={code}", f"SG_GRAD={code}", *_options(text, option)))
     of_passes = [found for found in (loops(listing, function) for function in runs(listing)) if found]
-    assert of_passes
+    assert of_passes or (path.parent.name, option) == ("_constrain", 1)  # bounds compare, but compute nothing
     for found in of_passes:
         assert any(loop.packed and not loop.scalar for loop in found), found
     assert fused_operations(listing) == []

@@ -128,3 +128,60 @@ def test_a_scalar_of_before_is_read_after(tmp_path):
     assert schedule.evaluations == (1,)
     assert [stage.number for stage in schedule.stages] == [1, 2]
     assert len(schedule.passes) == 3
+
+
+def test_what_hangs_on_the_parameter_alone_is_formed_again(tmp_path):
+    schedule = plan(
+        tmp_path,
+        """
+        shrunk = (1 - lr*0.5)*param
+        param = shrunk - lr*grad
+        gradient
+        param = shrunk - lr*grad
+        """,
+    )
+    assert schedule.carried == ("param_before",)
+    assert reads(schedule.passes[1]) == {"grad", "param_before"}
+    assert schedule.passes[1].body[0].target == "shrunk"
+
+
+def test_what_hangs_on_more_is_carried(tmp_path):
+    schedule = plan(
+        tmp_path,
+        """
+        mixed = param*grad
+        param = param - lr*grad
+        gradient
+        param = mixed - lr*grad
+        """,
+    )
+    assert schedule.carried == ("param_before", "mixed")
+
+
+def test_a_gradient_that_nothing_reads_is_evaluated_all_the_same(tmp_path):
+    schedule = plan(
+        tmp_path,
+        """
+        param = param - lr*grad
+        gradient
+        unread = grad
+        """,
+    )
+    assert schedule.evaluations == (1,)
+    assert writes(schedule.passes[1]) == set()
+
+
+def test_states_of_the_device_are_written_after_the_last_evaluation(tmp_path):
+    schedule = plan(
+        tmp_path,
+        """
+        before = param
+        n = n + norm2(grad)
+        param = param - lr/n*grad
+        gradient
+        param = before - lr/n*grad
+        """,
+        state="n: {init: 0, shape: scalar}",
+    )
+    assert schedule.evaluations == (2,)
+    assert [stage.number for stage in schedule.stages if stage.results] == [3]

@@ -118,6 +118,55 @@ def found(history: list[Touch | Barrier]) -> bool:
     return False
 
 
+def found_in_shared_memory(history: list[Touch | Barrier | None]) -> bool:
+    """The same where each block has words of its own. None: all blocks meet."""
+    clock = Clock(BLOCKS, THREADS)
+    clock.begin(BLOCKS)
+    regions = Regions([Region("x", BASE, 64)])
+    memory = Memory(regions, granule=4, kinds=KINDS, clock=clock, initialised=True, copies=BLOCKS, own=True)
+    instruction = Instruction("ld", (), (), None, Place(1, "ld"))
+    for event in history:
+        if event is None:
+            clock.block_barrier(np.arange(BLOCKS))
+            continue
+        if isinstance(event, Barrier):
+            if event.warp is None:
+                clock.block_barrier(np.array([event.block]))
+            else:
+                clock.warp_barrier(np.array([event.block * 2 + event.warp]))
+            continue
+        numbers = np.array([thread for thread, _ in event.places])
+        addresses = np.array([BASE + 8 * word for _, word in event.places])
+        access = Access(instruction, np.dtype("u4"), 2 if event.wide else 1, event.kind)
+        copies, marks = numbers // THREADS, mark_of(numbers)
+        try:
+            if writes(event.kind):
+                memory.store(access, addresses, copies, marks, (np.zeros(1, "u4"),) * access.count)
+            else:
+                memory.load(access, addresses, copies, marks)
+        except Violation as violation:
+            return violation.other is not None
+    return False
+
+
+def apart(event: Touch) -> Touch:
+    """The words of the second block are others than those of the first."""
+    places = tuple((thread, word + 4 * (thread // THREADS)) for thread, word in event.places)
+    return Touch(event.kind, places, event.wide)
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.lists(st.one_of(touches, touches, touches, barriers, st.none()), max_size=10))
+def test_so_they_do_in_shared_memory(history: list[Touch | Barrier | None]) -> None:
+    logged: list[Touch | Barrier] = []
+    for event in history:
+        if event is None:
+            logged += [Barrier(0, None), Barrier(1, None)]
+        else:
+            logged.append(apart(event) if isinstance(event, Touch) else event)
+    assert found_in_shared_memory(history) == races(logged)
+
+
 @settings(max_examples=600, deadline=None)
 @given(st.lists(st.one_of(touches, touches, touches, barriers), max_size=8))
 def test_marks_find_just_the_races_that_there_are(history: list[Touch | Barrier]) -> None:

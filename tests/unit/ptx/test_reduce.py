@@ -15,7 +15,7 @@ from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda import reduction as reduction_module
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import REDUCE, REDUCE_TEXT, Kernels
-from solvergen.runtime.cuda.reduction import Column, Reduction
+from solvergen.runtime.cuda.reduction import MANY, Column, Reduction
 from solvergen.runtime.cuda.starting import Memory
 from solvergen.runtime.ptx.compiler import ptx_compiler
 from solvergen.runtime.ptx.device import PtxDevice
@@ -109,6 +109,30 @@ def test_every_length(compiler: nvrtc.Nvrtc, capability: int) -> None:
     terms, places = numbers(sum(SIZES)), [3, 1, 10, 0, 4, 5, 8, 7, 6]
     out = reduced(terms, SIZES, places, capability=capability, compiler=compiler)
     assert same_bits(out, expected(terms, SIZES, places))
+
+
+@pytest.mark.parametrize("blocks", [None, 1])
+@pytest.mark.parametrize("longest", [0, 1, 2, 3, 8, 17, 32, 33])
+def test_short_segments(longest: int, blocks: int | None) -> None:
+    """Up to 32 terms a part of a warp takes a segment; of a single -0.0 nothing is added."""
+    lengths = [longest, *(n for n in range(max(1, longest)) for _ in range(3))]
+    terms, places = numbers(sum(lengths) or 1), list(reversed(range(len(lengths))))
+    terms[::5, :2] = -0.0
+    wanted = expected(terms, lengths, places)
+    for length, first, place in zip(lengths, np.cumsum(lengths) - lengths, places, strict=True):
+        if length == 1:
+            for column in COLUMNS:
+                wanted[place, column.result] = terms[first, column.terms]
+    assert same_bits(reduced(terms, lengths, places, blocks=blocks), wanted)
+
+
+def test_many_short_segments_beside_long_ones() -> None:
+    """Two launches, and the chunks' values of each long one have a place of their own."""
+    lengths = [1, 2] * MANY + [5000, 40, 4097]
+    order = np.random.default_rng(2).permutation(len(lengths))
+    lengths = [lengths[i] for i in order]
+    terms, places = numbers(sum(lengths)), np.random.default_rng(3).permutation(len(lengths)).tolist()
+    assert same_bits(reduced(terms, lengths, places), expected(terms, lengths, places))
 
 
 def test_the_order_is_not_any_order() -> None:

@@ -19,7 +19,9 @@ from solvergen.runtime import backends
 from tests.support.bits import assert_same_bits
 from tests.support.handwritten import Adam, closures
 from tests.support.handwritten.closures import Ahead, Heun, TwiceSAM
+from tests.support.packages import built_package
 from tests.support.reductions import reduction, reduction_over_all, total
+from tests.support.rules import spec_text
 from tests.support.shipped import CLASSES
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -726,3 +728,38 @@ def test_what_a_shipped_rule_stores_before_its_last_evaluation(backend, rule):
         expect_undone(opt, problem, Trouble, at_evaluation=number)
     alone.step(check)
     expect_as_alone(opt, problem, others, alone)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu", "ptx"], indirect=True)
+def test_scalars_of_the_first_gradient_are_as_before(backend, tmp_path):
+    update = """
+    before = param
+    n = n + norm2(grad)
+    param = param - lr/n*grad
+    gradient
+    param = before - lr/n*grad
+    """
+    path = tmp_path / "rule.yaml"
+    path.write_text(spec_text(update, state="n: {init: 0, shape: scalar}"), encoding="utf-8")
+    params = made(names="a")
+    opt = built_package([path], tmp_path / "scalars_undone").Rule(params, backend=backend)
+    problem = Problem(params)
+    opt.step(problem)
+    kept = opt.state["n"]["a"]
+    problem.hooks[4] = raising(Trouble())
+    expect_undone(opt, problem, Trouble, at_evaluation=2)
+    assert opt.state["n"]["a"] == kept > 0
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu"], indirect=True)
+def test_a_gradient_that_nothing_reads_is_evaluated(backend, tmp_path):
+    path = tmp_path / "rule.yaml"
+    path.write_text(spec_text("param = param - lr*grad\ngradient\nunread = 2*grad"), encoding="utf-8")
+    params = made(names="a")
+    opt = built_package([path], tmp_path / "unread").Rule(params, backend=backend)
+    problem = Problem(params)
+    before = params["a"].copy()
+    opt.step(problem)
+    assert len(problem.seen) == 2
+    assert_same_bits(problem.seen[1]["a"], params["a"])
+    assert_same_bits(params["a"], before - F.type(opt.lr) * slope(before, F))

@@ -90,6 +90,8 @@ def test_what_is_no_name():
     opt = Adam(params(), backend="numpy")
     with pytest.raises(OptimizerError, match="freeze must be a name or a list"):
         opt.freeze(3)
+    with pytest.raises(OptimizerError, match="freeze must be a name or a list of names, not b'a'"):
+        opt.freeze(b"a")
     with pytest.raises(OptimizerError, match="unfreeze has 'd'"):
         opt.unfreeze(["a", "d"])
 

@@ -72,7 +72,7 @@ class RecordingBackend(NumpyBackend):
     def __init__(self):
         self.calls, self.launchers = [], []
 
-    def workspace(self, definition, params):
+    def workspace(self, definition, params, blocks=None):
         self.made = Recorded(definition, [p.size for p in params], self.calls)
         return self.made
 

@@ -99,7 +99,10 @@ def test_documents_that_are_none() -> None:
     refused(lambda v: v.update(format=2), "not what solvergen writes", small())
     refused(lambda v: v.update(format=3), "not what solvergen writes")
     refused(lambda v: v.update(format=3, frozen=["nobody"]), "frozen tensors are not some of the tensors")
-    refused(lambda v: v.update(format=4), "newer solvergen; this one reads formats up to 3")
+    refused(lambda v: v.update(format=5, frozen=[]), "not what solvergen writes")
+    refused(lambda v: v.update(format=5, frozen=[], constraints={"w": {}}), "constraints is no constraint")
+    newest = document.FORMAT
+    refused(lambda v: v.update(format=newest + 1), f"newer solvergen; this one reads formats up to {newest}")
     refused(lambda v: v.update(format=2.0), "format is")
     refused(lambda v: v.update(format=0), "not what solvergen writes")
     refused(lambda v: v["shared"].update(d="x"), "shared is 'x'")

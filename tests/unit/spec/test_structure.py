@@ -147,8 +147,8 @@ def test_what_is_required(tmp_path):
         (
             "state: {m: {shape: scaler}}",
             "SG014",
-            "state.m.shape must be 'param', 'scalar', 'shared', 'rows', 'columns', 'matrices', 'leading' or "
-            "'trailing', not the text 'scaler'",
+            "state.m.shape must be 'param', 'scalar', 'shared', 'rows', 'columns', 'matrices', 'leading', "
+            "'trailing' or 'blocks', not the text 'scaler'",
             None,
         ),
         (

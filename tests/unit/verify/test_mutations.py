@@ -8,11 +8,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from solvergen.verify import shipped
-from solvergen.verify.mutations import KINDS, Mutant, Outcome, Score, sample
+from solvergen.verify.mutations import KINDS, Experiment, Mutant, Outcome, Score, Target, sample, subject
 from solvergen.verify.mutations.c_faults import faults_in_kernel
 from solvergen.verify.mutations.conditions import active_lines
 from solvergen.verify.mutations.host_faults import faults_in_scalars
@@ -132,11 +133,11 @@ def test_the_faults_of_the_other_lines() -> None:
 
 
 @pytest.mark.parametrize("file", ["kernel.c", "kernel.cu", "scalars.py"])
-@pytest.mark.parametrize("name", ["adam", "lion", "sgd"])
+@pytest.mark.parametrize("name", ["adam", "lion", "sgd", "sm3"])
 def test_every_fault_is_one_change_of_one_place(name: str, file: str) -> None:
     text = Path(shipped()[name].definition.folder, file).read_text(encoding="utf-8")
     faults = faults_in_scalars(text) if file == "scalars.py" else faults_in_kernel(text, file)
-    assert len(faults) > 20
+    assert len(faults) > 15
     assert len({mutant.applied(text) for mutant in faults}) > 0.98 * len(faults)
     for mutant in faults:
         wrong = mutant.applied(text)
@@ -147,6 +148,47 @@ def test_every_fault_is_one_change_of_one_place(name: str, file: str) -> None:
         if file == "scalars.py":
             ast.parse(wrong)
     assert not any("//" in mutant.before for mutant in faults)  # comments are left alone
+
+
+def test_hints_are_no_faults() -> None:
+    beside = "        const sg_real param = "
+    fetched = f"        __builtin_prefetch(sg_param_at + 2 * sg_i);\n{beside}"
+    assert len(faults_in_kernel(UPDATE.replace(beside, fetched), "kernel.c")) == len(
+        faults_in_kernel(UPDATE, "kernel.c")
+    )
+
+
+def test_sums_and_addresses_are_not_flushed() -> None:
+    """No processor flushes doubles or whole numbers where it keeps subnormal elements."""
+    for name, file in (("lamb", "kernel.c"), ("adafactor", "kernel.cu")):
+        text = Path(shipped()[name].definition.folder, file).read_text(encoding="utf-8")
+        flushed = [mutant for mutant in faults_in_kernel(text, file) if mutant.kind == "flush"]
+        assert flushed
+        assert all("sg_real" in mutant.source or "sg_lanes_" not in mutant.source for mutant in flushed)
+        assert not any("sg_lines." in mutant.source for mutant in flushed)
+
+
+def test_kernels_of_the_same_lines_are_one_to_the_compiler() -> None:
+    lamb = subject(shipped()["lamb"], examples=1)
+    target = Target("none", "kernel.c", _no_backend, _no_image)
+    like = Experiment(lamb, target)._like
+    assert like.keys() == lamb.variants
+    adapted = {variant for variant in like if dict(variant)["SG_OPTION_adapt"]}
+    for variant, other in like.items():
+        one, two = dict(variant), dict(other)
+        different = {macro for macro in one if one[macro] != two[macro]}
+        # The kernel never mentions the first, and the other one where it doesn't adapt.
+        assert different <= {"SG_OPTION_bias_correction", "SG_OPTION_trust_clip"}
+        assert variant not in adapted or "SG_OPTION_trust_clip" not in different
+    assert len(set(like.values())) < len(like) / 2
+
+
+def _no_backend() -> NoReturn:
+    raise AssertionError
+
+
+def _no_image(text: str, defines: object) -> NoReturn:
+    raise AssertionError
 
 
 def test_the_lines_that_take_part() -> None:

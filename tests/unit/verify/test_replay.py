@@ -70,7 +70,7 @@ def assert_same(one: Any, other: Any) -> None:
         assert one == other
 
 
-@given(st.data(), st.sampled_from(["adam", "sgd", "caffe_sgd"]))
+@given(st.data(), st.sampled_from(["adam", "sgd", "caffe_sgd", "adam_mini"]))
 @settings(max_examples=40)
 def test_every_bit_of_an_example_survives(data: st.DataObject, name: str) -> None:
     example = data.draw(examples(space_of(shipped()[name].definition), Limits(elements=300)))

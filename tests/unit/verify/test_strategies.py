@@ -95,6 +95,12 @@ def test_a_category_is_what_it_says(category: str, dtype: str, monkeypatch: pyte
     found = categories_in(fill("only", 1, dtype, (4, 100)), dtype)
     if category == "tiny":
         assert found == frozenset()  # normal, near the subnormals: a category of its own
+    elif category == "root":
+        assert found <= {"ordinary"}  # in narrow types these aren't small
+        numbers = np.abs(fill("only", 1, dtype, (4, 100)).astype(np.float64))
+        normal = 2.0 ** (1 - LAYOUTS[dtype].bias)
+        assert (numbers**2 < 2 * normal).all()
+        assert (numbers**2 >= normal * 2.0 ** (-2 - LAYOUTS[dtype].mantissa)).all()
     elif category == "exact":
         assert found == {"ordinary"}
     elif category == "special":

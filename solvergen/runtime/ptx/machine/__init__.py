@@ -12,6 +12,6 @@ marks.py       who has touched what, and whether two threads raced
 clock.py       what happened before what
 bundle.py      threads that run together, the lowest instruction first
 wave.py        blocks that run at the same time, their shared memory and barriers
-launch.py      a whole grid, under two orders
+launch.py      a whole grid, under two orders where order can show
 faults.py      what a fault says
 """

@@ -1,6 +1,7 @@
 """Threads that run together: one array for each register, the first instruction at which any thread is.
 
-Threads part where a branch says so and come together again at the first block that both reach. A block that
+Threads part where a branch says so and come together again at the first block that both reach. Where lanes
+meet is put off until all threads are at such places. A block that
 all of a bundle's threads run works on the registers themselves; one that only some run works on what they
 bring along, and leaves there what is of use later.
 """
@@ -19,7 +20,7 @@ from solvergen.runtime.ptx.machine.marks import mark_of
 from solvergen.runtime.ptx.machine.program import Block, Program
 from solvergen.runtime.ptx.machine.slots import MINE, Values
 from solvergen.runtime.ptx.machine.specials import SPECIALS, Threads
-from solvergen.runtime.ptx.machine.warps import complete, group_of, missing
+from solvergen.runtime.ptx.machine.warps import complete, group_of, in_step, missing
 
 if TYPE_CHECKING:
     from solvergen.runtime.ptx.machine.wave import Wave
@@ -61,7 +62,7 @@ class Bundle:
         Raises Violation, whose position is a thread of this bundle.
         """
         while self._pending:
-            at = min(self._pending)
+            at = self._next()
             block = self._program.blocks[at]
             lanes = self._arrived(at)
             if block.meeting is not None:
@@ -75,6 +76,15 @@ class Bundle:
                     violation.position = int(lanes[violation.position])
                 raise
         self._refuse_stalled()
+
+    def _next(self) -> int:
+        """The first block in the text at which any thread is; one where lanes meet only if there is no other,
+        so that they come there together."""
+        if len(self._pending) == 1:
+            (at,) = self._pending
+            return at
+        blocks = self._program.blocks
+        return min(self._pending, key=lambda at: (blocks[at].meeting is not None, at))
 
     def go_on(self) -> None:
         """The barriers at which threads wait have been reached by all."""
@@ -184,6 +194,8 @@ class Bundle:
         """Of the threads that are at a meeting, those whose group is complete; the others wait there."""
         assert block.meeting is not None
         values = self._values if lanes is None else self._brought(block, lanes)
+        if in_step(values, self._program.slots.special(MINE), block.meeting.mask):
+            return lanes
         together = complete(group_of(values, self._program.slots.special(MINE), block.meeting.mask))
         if together.all():
             return lanes

@@ -24,13 +24,22 @@ class Clock:
         self.threads = threads
         self.warps = -(-threads // WARP)
         self.now = 0
+        self.met = 0
+        """When all blocks that run together last met at a barrier of theirs, at the same time; 0 if never."""
+        self._together = 0
         self._of_block = np.zeros(blocks, np.int32)
         self._of_warp = np.zeros(blocks * self.warps, np.int32)
+
+    def begin(self, blocks: int) -> None:
+        """So many blocks begin, and run together."""
+        self._together, self.met = blocks, 0
 
     def block_barrier(self, blocks: HostArray) -> None:
         """The threads of these blocks have met."""
         self.now += 1
         self._of_block[blocks] = self.now
+        if len(blocks) == self._together:
+            self.met = self.now
 
     def warp_barrier(self, warps: HostArray) -> None:
         """The threads of these warps, by their number in the grid, have met."""

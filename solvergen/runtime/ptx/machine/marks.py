@@ -29,10 +29,12 @@ def thread_of(marks: HostArray) -> HostArray:
 
 
 class Marks:
-    """Marks of ``count`` granules."""
+    """Marks of ``count`` granules. ``own``: each belongs to one of the blocks that run together, and only its
+    threads can touch it."""
 
-    def __init__(self, count: int, clock: Clock) -> None:
+    def __init__(self, count: int, clock: Clock, *, own: bool = False) -> None:
         self._clock = clock
+        self._own = own
         self._who = np.zeros(count, np.int32)
         self._when = np.zeros(count, np.int32)
 
@@ -40,7 +42,7 @@ class Marks:
         """The first of the accesses by ``mine`` that isn't after all that left marks there: its position and
         the thread that it races with; None if all are. ``always``: any mark will do, whosever it is."""
         who = self._who[where]
-        if not who.any():
+        if not who.any() or (not always and self._all_before(where)):
             return None
         if always:
             position = int((who != 0).argmax())
@@ -59,7 +61,7 @@ class Marks:
         """Leave marks, of one instruction; several accesses may be to one granule."""
         who = self._who[where]
         new = mine
-        if who.any() and not (who == mine).all():
+        if who.any() and not self._all_before(where) and not (who == mine).all():
             merged = (who & ~3) | np.maximum(who & 3, self._clock.nearness(thread_of(who), thread_of(mine)))
             new = np.where((who == 0) | self._before(who, self._when[where], mine), mine, merged)
         self._who[where] = new
@@ -85,6 +87,11 @@ class Marks:
             return None
         position = int(differs.argmax())
         return position, int(thread_of(now[position]))
+
+    def _all_before(self, where: Where) -> bool:
+        """Whether a barrier of all blocks came after whatever left marks there: a quick look, which may miss
+        that it is so."""
+        return self._own and self._clock.met > 0 and bool((self._when[where] < self._clock.met).all())
 
     def _before(self, who: HostArray, when: HostArray, mine: HostArray) -> HostArray:
         threads = thread_of(mine)

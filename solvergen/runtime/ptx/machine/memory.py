@@ -58,6 +58,7 @@ class Memory:
         initialised: bool,
         copies: int = 1,
         backwards: bool = False,
+        own: bool = False,
     ) -> None:
         self.regions = regions
         self.stride = regions.nbytes
@@ -72,8 +73,10 @@ class Memory:
         kinds = frozenset(kinds)
         # Nothing races where nothing is written.
         watched = kinds if clock is not None and kinds & WRITES else frozenset[Kind]()
-        self._marks = {kind: Marks(size // granule, clock) for kind in watched if clock is not None}
+        self._marks = {kind: Marks(size // granule, clock, own=own) for kind in watched if clock is not None}
         self._valid = None if initialised else np.zeros(size // granule, np.bool_)
+        # Of these nothing needs to be asked when they are read: they hold values, and nobody writes them.
+        self._settled = self._read_only & (self._valid is None)
 
     def contents(self, index: int) -> HostArray:
         """The bytes of the ``index``-th region, of the first copy."""
@@ -91,6 +94,7 @@ class Memory:
         bytes_written[inside : inside + nbytes] = True if written is None else written
         # A granule that the region has a part of only can't be accessed as a whole.
         granules: HostArray = np.logical_and.reduce(bytes_written.reshape(-1, self._granule), axis=1)
+        self._settled[index] = self._read_only[index] and granules.all()
         self._valid.reshape(-1, self.stride // self._granule)[:, first:end] |= granules
 
     def written(self, index: int) -> HostArray:
@@ -109,7 +113,7 @@ class Memory:
         Raises Violation.
         """
         placed = self._place(access, addresses, copies)
-        if self._valid is not None or (self._marks and not self._read_only[placed.region].all()):
+        if (self._valid is not None or self._marks) and not self._settled[placed.region].all():
             self._check(access, placed, mine)
         offsets, nbytes, n = placed.offsets, access.nbytes, len(placed.offsets)
         if placed.run:

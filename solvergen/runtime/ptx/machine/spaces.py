@@ -24,6 +24,7 @@ class Spaces:
         self._groups = groups
         self.results = [(i, g.buffers[0]) for i, g in enumerate(groups) if g.region.writable]
         self._initialised = all(b.written is None for g in groups for b in g.buffers)
+        self._asks = any(i.opcode == "activemask" for i in program.kernel.instructions)
         dynamic = program.variables.dynamic
         shared = list(program.variables.shared)
         if dynamic is not None and shared_nbytes:
@@ -36,7 +37,10 @@ class Spaces:
 
     @property
     def order_matters(self) -> bool:
-        """Whether order may show without a race: by atomics or strong accesses."""
+        """Whether order may show without a race: by atomics, strong accesses, or since a thread asks who is
+        there with it. Everything else that threads hand to one another waits for them."""
+        if self._asks:
+            return True
         strong = frozenset[Kind](("atomic", "strong read", "strong write"))
         return any(kinds & strong for kinds in self._kinds.values())
 
@@ -74,6 +78,7 @@ class Spaces:
                 clock=clock if space == "shared" else None,
                 initialised=False,
                 copies=copies if regions.regions else 1,
+                own=space == "shared",
                 backwards=backwards,
             )
         return memories

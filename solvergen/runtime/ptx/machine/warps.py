@@ -22,6 +22,9 @@ from solvergen.runtime.ptx.machine.values import reading
 from solvergen.runtime.ptx.module import Instruction, Operand, Register, Sink
 from solvergen.runtime.ptx.types import TYPES, Type
 
+EVERYONE = (1 << WARP) - 1
+"""The mask that names all lanes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
@@ -49,6 +52,26 @@ def group_of(values: Values, mine: int, mask: Read) -> Group:
     warp = clock.warp_of(threads).astype(np.int64)
     lane = (threads % clock.threads % WARP).astype(np.int64)
     return Group(warp, lane, np.broadcast_to(mask(values), len(threads)).astype(np.int64))
+
+
+def in_step(values: Values, mine: int, mask: Read) -> bool:
+    """Whether the threads that are at an instruction are whole warps, lane by lane, and every one names all
+    lanes. Nearly always they are, and then nobody needs to be looked for."""
+    named = mask(values)
+    if len(named) != 1 or int(named[0]) & EVERYONE != EVERYONE:
+        return False
+    wave, marks = values[0], values[mine]
+    if wave.whole_warps is None or wave.whole_warps[0] is not marks:
+        wave.whole_warps = marks, _are_whole_warps(thread_of(marks), wave.clock.threads)
+    found: bool = wave.whole_warps[1]
+    return found
+
+
+def _are_whole_warps(threads: HostArray, per_block: int) -> bool:
+    if len(threads) % WARP or per_block % WARP:
+        return False
+    warps = threads.reshape(-1, WARP)
+    return not (warps[:, 0] % WARP).any() and bool((warps == warps[:, :1] + np.arange(WARP)).all())
 
 
 def complete(group: Group) -> HostArray:
@@ -120,26 +143,20 @@ def _shuffle(instruction: Instruction, slots: Slots) -> Meeting:
     mine = slots.special(MINE)
 
     def run(values: Values) -> None:
+        b, c = read_b[1](values), read_c[1](values)
+        if in_step(values, mine, mask[1]):
+            warps = len(values[mine]) // WARP
+            source, inside = _source_lanes(mode, _LANES, _by_warps(b), _by_warps(c))
+            places = source + np.arange(0, warps * WARP, WARP)[:, np.newaxis]
+            given = np.broadcast_to(value(values), warps * WARP)
+            for target, result in zip(to, (given.take(places), inside), strict=False):
+                if target:
+                    spread = np.broadcast_to(result, places.shape)
+                    values[target] = np.ascontiguousarray(spread).reshape(-1)
+            return
         group = group_of(values, mine, mask[1])
         lane, n = group.lane, len(group.lane)
-        b = read_b[1](values).astype(np.int64) & (WARP - 1)
-        c = read_c[1](values).astype(np.int64)
-        segment, clamp = c >> 8 & (WARP - 1), c & (WARP - 1)
-        first = lane & segment
-        last = first | clamp & ~segment
-        if mode == "up":
-            source = lane - b
-            inside = source >= last
-        elif mode == "down":
-            source = lane + b
-            inside = source <= last
-        elif mode == "bfly":
-            source = lane ^ b
-            inside = source <= last
-        else:
-            source = first | b & ~segment
-            inside = source <= last
-        source = np.where(inside, source, lane)
+        source, inside = _source_lanes(mode, lane, b, c)
         absent = group.mask >> source & 1 == 0
         if absent.any():
             position = int(absent.argmax())
@@ -159,6 +176,35 @@ def _shuffle(instruction: Instruction, slots: Slots) -> Meeting:
 
     reads = (slot_a, read_b[0], read_c[0], mask[0], mine)
     return Meeting(Step(instruction, run, reads, tuple(t for t in to if t)), mask[1], False)
+
+
+_LANES = np.arange(WARP)
+
+
+def _by_warps(value: HostArray) -> HostArray:
+    return value if len(value) == 1 else value.reshape(-1, WARP)
+
+
+def _source_lanes(mode: str, lane: HostArray, b: HostArray, c: HostArray) -> tuple[HostArray, HostArray]:
+    """The lanes from which a shuffle gives ``lane`` values, and whether they lie inside of its segment."""
+    b = b.astype(np.int64) & (WARP - 1)
+    c = c.astype(np.int64)
+    segment, clamp = c >> 8 & (WARP - 1), c & (WARP - 1)
+    first = lane & segment
+    last = first | clamp & ~segment
+    if mode == "up":
+        source = lane - b
+        inside = source >= last
+    elif mode == "down":
+        source = lane + b
+        inside = source <= last
+    elif mode == "bfly":
+        source = lane ^ b
+        inside = source <= last
+    else:
+        source = first | b & ~segment
+        inside = source <= last
+    return np.where(inside, source, lane), inside
 
 
 def _vote(instruction: Instruction, slots: Slots) -> Meeting:

@@ -68,6 +68,9 @@ class Wave:
         self.memories = memories
         self.clock = clock
         self.watch = watch
+        self.whole_warps: tuple[HostArray, bool] | None = None
+        """Marks of threads, and whether these are whole warps in order: those that were asked for last."""
+        clock.begin(len(blocks))
         self._left = limit
         self._threads = block.count
         inner = np.tile(np.arange(block.count), len(blocks))

@@ -1,0 +1,274 @@
+"""Constraints of parameters held after an update: two small rules of their own, run over the parameters.
+
+One is of elements and of whole tensors, the other of lines; ``solvergen build`` writes both into every
+package. They read no gradient: where launches want one, they are given the parameter itself, which says that
+it takes part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from solvergen.errors import OptimizerError, SnapshotMismatch
+from solvergen.runtime.arrays import Array
+from solvergen.runtime.backends.base import Backend, TensorPlan
+from solvergen.runtime.buffers import type_name
+from solvergen.runtime.cohorts import Cohort, Cohorts
+from solvergen.runtime.constraints import (
+    Constraint,
+    MaxNorm,
+    MinMax,
+    MinMaxNorm,
+    NonNegative,
+    UnitNorm,
+    from_data,
+    matrices_along,
+)
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.groups import Group
+from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.parameters import ParameterGroup, Parameters
+from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
+from solvergen.runtime.state import SnapshotData
+from solvergen.runtime.tables import Settings, host_step
+from solvergen.runtime.tensors import Tensor, make_workspace
+
+CONSTRAINT = "constraint"
+"""The key of a group: a constraint for all of its tensors, or a mapping of names to constraints."""
+
+ByPosition = Mapping[int, Constraint]
+
+
+class Constraints:
+    """What holds the constraints of some of an optimizer's ``tensors``, ``chosen`` by position."""
+
+    def __init__(
+        self, cls: type[Any], backend: Backend, tensors: Sequence[Tensor], chosen: ByPosition
+    ) -> None:
+        """``cls`` is the optimizer's class. Raises OptimizerError for axes that don't fit a parameter."""
+        self.chosen = dict(sorted(chosen.items()))
+        parts: dict[str, list[tuple[int, _Part]]] = {}
+        for i, constraint in self.chosen.items():
+            part = _part(constraint, tensors[i].plan)
+            parts.setdefault(part.rule, []).append((i, part))
+        self._holders = [
+            _Holder(_definition(cls, rule), backend, tensors, members) for rule, members in parts.items()
+        ]
+
+    def bound(
+        self, members: Sequence[int] | None, first: Callable[[], None] | None
+    ) -> Callable[[], None] | None:
+        """What comes behind an update of these tensors (None: all): ``first``, then their constraints.
+
+        Everything is checked and prepared here. None if there is nothing to do.
+        """
+        wanted = self.chosen.keys() if members is None else self.chosen.keys() & set(members)
+        work = [run for holder in self._holders if (run := holder.bind(wanted)) is not None]
+        if not work:
+            return first
+
+        def behind() -> None:
+            if first is not None:
+                first()
+            for run in work:
+                run()
+
+        return behind
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What a constraint is to the rules: which one, the tensor as that reads it, hyperparameters, options."""
+
+    rule: str
+    shape: tuple[int, ...]
+    values: Mapping[str, float]
+    options: Mapping[str, bool]
+
+
+class _Holder:
+    """One of the two rules, over the tensors that it holds: each a group of its own.
+
+    Nothing is counted: the rules have no state.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        backend: Backend,
+        tensors: Sequence[Tensor],
+        parts: Sequence[tuple[int, _Part]],
+    ) -> None:
+        self._definition = definition
+        self._backend = backend
+        self._positions = [i for i, _ in parts]
+        held, groups = [], []
+        for place, (i, part) in enumerate(parts):
+            plan = tensors[i].plan
+            array = plan.param.reshape(part.shape)
+            held.append(Tensor(TensorPlan(plan.name, array, part.shape, ()), tensors[i].dtype, place))
+            groups.append(
+                Group(definition, (plan.name,), _all_values(definition, part), part.options, {}, _nothing)
+            )
+        self._arrays: list[Array] = [tensor.plan.param for tensor in held]
+        self._settings = Settings(groups)
+        self._cohorts = Cohorts([Cohort(i, 0, (), [i]) for i in range(len(held))], len(held))
+        workspace = make_workspace(definition, backend, held, groups)
+        self._launches = Launches(
+            definition, backend, held, [group.options for group in groups], workspace, owners=()
+        )
+
+    def bind(self, wanted: Any) -> Callable[[], None] | None:
+        """What holds those of these tensors that it is there for."""
+        arrays = [
+            array if i in wanted else None for i, array in zip(self._positions, self._arrays, strict=True)
+        ]
+        if all(array is None for array in arrays):
+            return None
+        bound = self._launches.bind(arrays)
+        bound.follow(self._cohorts)
+        self._settings.refresh()
+        with np.errstate(all="ignore"):
+            rows, wide, _ = host_step(self._definition, self._settings, bound.cohorts, self._backend.table)
+            bound.fill(rows, wide)
+        return partial(_run, bound)
+
+
+def _run(bound: LaunchSet | StagedLaunchSet) -> None:
+    try:
+        bound.launch()
+    finally:
+        bound.release()
+
+
+def _nothing() -> None:
+    """Hyperparameters of constraints never change."""
+
+
+def _all_values(definition: Definition, part: _Part) -> dict[str, float]:
+    return {h.name: part.values.get(h.name, h.default) for h in definition.hyperparameters}
+
+
+def _part(constraint: Constraint, plan: TensorPlan) -> _Part:
+    what = f"the constraint {type(constraint).__name__} of {plan.name!r}"
+    if isinstance(constraint, NonNegative):
+        return _bounded(plan, 0.0, None)
+    if isinstance(constraint, MinMax):
+        return _bounded(plan, constraint.low, constraint.high)
+    assert isinstance(constraint, (MaxNorm, MinMaxNorm, UnitNorm))
+    unit = isinstance(constraint, UnitNorm)
+    values = {}
+    if isinstance(constraint, MaxNorm):
+        values = {"low": 0.0, "high": constraint.max_value}
+    elif isinstance(constraint, MinMaxNorm):
+        values = {"low": constraint.min_value, "high": constraint.max_value, "rate": constraint.rate}
+    before, along, after = matrices_along(constraint.axis, plan.shape, what)
+    if before == after == 1:
+        return _Part("_constrain", (along,), values, {"unit": unit})
+    if after == 1:  # rows of one matrix, rather than many matrices of one column
+        return _Part("_constrain_lines", (before, along), values, {"unit": unit, "along_rows": True})
+    return _Part("_constrain_lines", (before, along, after), values, {"unit": unit})
+
+
+def _bounded(plan: TensorPlan, low: float | None, high: float | None) -> _Part:
+    values = {"from_below": float(low is not None), "from_above": float(high is not None)}
+    values |= {"low": 0.0 if low is None else low, "high": 0.0 if high is None else high}
+    return _Part("_constrain", (math.prod(plan.shape),), values, {"bounded": True})
+
+
+def _definition(cls: type[Any], rule: str) -> Definition:
+    """The rule of the package that ``cls`` comes from."""
+    owner = [one for one in cls.__mro__ if "definition" in one.__dict__][-1]
+    package = owner.__module__.rpartition(".")[0]
+    name = f"{package}.{rule}"
+    try:
+        found: Definition = import_module(f"{name}.schema").DEFINITION
+    except ModuleNotFoundError as missing:
+        if missing.name not in (name, f"{name}.schema", package):
+            raise
+        raise OptimizerError(
+            f"{owner.__name__} was built without what holds constraints: run solvergen build again, or give "
+            "opt.constraint a function"
+        ) from None
+    return found
+
+
+def read_constraints(read: Parameters) -> tuple[Parameters, dict[int, Constraint]]:
+    """What was handed in without the groups' own ``constraint``, and the constraints by position.
+
+    Raises OptimizerError for what is no constraint and for names that the group doesn't have.
+    """
+    if not any(CONSTRAINT in group.settings for group in read.groups):
+        return read, {}
+    positions = {name: i for i, name in enumerate(read.names)}
+    chosen: dict[int, Constraint] = {}
+    groups = []
+    for i, group in enumerate(read.groups):
+        settings = dict(group.settings)
+        given = settings.pop(CONSTRAINT, None)
+        if given is not None:
+            own = {name: positions[name] for name in group.names}
+            chosen |= chosen_by(own, given, f"params[{i}][{CONSTRAINT!r}]")
+        groups.append(ParameterGroup(group.names, settings))
+    return Parameters(read.names, read.arrays, tuple(groups), read.layout), chosen
+
+
+def chosen_by(positions: Mapping[str, int], given: Any, what: str) -> dict[int, Constraint]:
+    """The constraints of the tensors of these names. ``what`` says where they come from."""
+    if isinstance(given, Constraint):
+        return dict.fromkeys(positions.values(), given)
+    if not isinstance(given, Mapping):
+        raise OptimizerError(
+            f"{what} must be a constraint of solvergen.constraints or a mapping of parameters' names to "
+            f"some, not {_shown(given)}"
+        )
+    chosen = {}
+    for name, constraint in given.items():
+        if not isinstance(name, str) or name not in positions:
+            shown = quoted(name) if isinstance(name, str) else f"{name!r:.60}"
+            hint = did_you_mean(name, positions) if isinstance(name, str) else ""
+            raise OptimizerError(f"{what} has {shown}, which is no parameter's name{hint}")
+        if not isinstance(constraint, Constraint):
+            raise OptimizerError(
+                f"{what} has for {quoted(name)} no constraint of solvergen.constraints, but "
+                f"{_shown(constraint)}"
+            )
+        chosen[positions[name]] = constraint
+    return chosen
+
+
+def constraints_in(
+    data: SnapshotData, tensors: Sequence[Tensor], has_function: bool, source: str
+) -> dict[int, Constraint]:
+    """The constraints of a snapshot for an optimizer of these tensors, by position; of those that aren't as
+    there, which the comparison says, none.
+
+    Raises SnapshotMismatch for an optimizer that ``has_function`` in their place.
+    """
+    if not data.constraints:
+        return {}
+    if has_function:
+        raise SnapshotMismatch(
+            f"{source} has constraints, and this optimizer has a function in their place: set opt.constraint "
+            "to None before, or load with hyperparameters=False",
+            (),
+        )
+    shapes = {tensor.name: tuple(tensor.shape) for tensor in data.tensors}
+    return {
+        i: from_data(data.constraints[name], f"the constraint of {name!r} in {source}")
+        for i, tensor in enumerate(tensors)
+        if (name := tensor.plan.name) in data.constraints and shapes.get(name) == tensor.plan.shape
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, type) and issubclass(value, Constraint):
+        return f"the class {value.__name__}: make one of it, {value.__name__}(...)"
+    return f"{value!r:.60} (a {type_name(value)})"
