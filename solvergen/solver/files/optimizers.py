@@ -193,6 +193,10 @@ def from_snapshot(data: SnapshotData, source: str) -> tuple[SolverStateData, Mod
     held = {tuple(sorted((*tensor.arrays, *tensor.scalars))) for tensor in data.tensors}
     if len(held) > 1:
         raise SolverFileError(f"{source}: its groups have different states; a solver has one rule")
+    if blocks := [tensor.name for tensor in data.tensors if tensor.blocks != 1]:
+        raise SolverFileError(
+            f"{source}: {listed(blocks)} falls into blocks, of which a solver has one for each parameter"
+        )
     first = data.tensors[0]
     lines = [name for name in first.arrays if kinds[name] in RANK_OF_SHAPE]
     arrays = [name for name in definition.array_states if name in first.arrays and name not in lines]
@@ -214,6 +218,8 @@ def from_snapshot(data: SnapshotData, source: str) -> tuple[SolverStateData, Mod
     )
     params = _with_params(data.tensors)
     said = [] if params is not None else ["it holds no parameters, so there is no model"]
+    if data.constraints:
+        said.append(f"the constraints of {listed(list(data.constraints))} stay behind: a solver has none")
     if data.frozen:
         said.append(f"{listed(data.frozen)} was frozen, and no longer is: give it an lr_mult of 0")
     return state, None if params is None else model_of(params), said
