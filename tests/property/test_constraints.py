@@ -108,4 +108,4 @@ def test_bits_and_formulas(backend: str) -> None:
 def test_the_rules_as_verify_draws_runs(rule: str, backend: str) -> None:
     module = import_module(f"generated.{rule}")
     cls = module.Constrain if rule == "_constrain" else module.ConstrainLines
-    check_agreement(cls, backends=(backend,), examples={"cpu": 25, "ptx": 2}[backend])
+    check_agreement(cls, backends=(backend,), examples={"cpu": 12, "ptx": 2}[backend])
