@@ -157,6 +157,14 @@ EQUIVALENT = (
         r">=",
         "they are absolute values, of which equal ones have equal bits",
     ),
+    Equivalent(
+        r"tables",
+        r"^chunks$",
+        r"chunks",
+        r"each begins one element early",
+        "no total of a tensor is taken, and an element is computed alike in every chunk",
+        r"sm3|rowwise_adagrad",
+    ),
     # Norms of lamb.
     Equivalent(
         _KERNELS,
