@@ -44,9 +44,7 @@ def schedule_text(schedule: Schedule) -> str:
                 lines += _statements(own.body)
                 lines += [f"  keep  {_result(result)}" for result in own.results]
         for _ in range(schedule.evaluations.count(number)):
-            behind_all = number == len(schedule.passes)
-            place = "after the last pass" if behind_all else f"before pass {number + 1}"
-            lines += ["", f"the gradient is evaluated anew, {place}"]
+            lines += ["", f"the gradient is evaluated anew, before pass {number + 1}"]
         if number < len(schedule.passes):
             lines += _pass_lines(schedule, number)
     return "\n".join(lines) + "\n"

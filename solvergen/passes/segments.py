@@ -46,8 +46,8 @@ def plan_segments(rule: Rule, taken: Iterable[str] = ()) -> Segmented:
         base = len(passes)
         if number:
             evaluations.append(base)
-        if not piece.statements and not piece.results:
-            continue  # one evaluation comes right behind another, or behind all passes
+        if not piece.statements and not piece.results and number + 1 < cutter.count:
+            continue  # one evaluation comes right behind another; behind the last, stages may write states
         planned = plan(piece)
         reason = "the gradient is evaluated anew" if number else "what the first gradient says"
         first = replace(planned.passes[0], reason=reason)
@@ -80,6 +80,11 @@ class _Cutter:
         self.crossing = self._crossing()
 
     @property
+    def count(self) -> int:
+        """How many segments there are."""
+        return len(self.segments)
+
+    @property
     def carried(self) -> tuple[str, ...]:
         """All scratch buffers."""
         return (self.before, *(self.alias(name) for name in self.crossing if name != PARAM))
@@ -92,7 +97,7 @@ class _Cutter:
 
     def pieces(self) -> list[Rule]:
         """The rules of all segments."""
-        return [self._piece(number) for number in range(len(self.segments))]
+        return [self._piece(number) for number in range(self.count)]
 
     def _of_param(self) -> dict[str, tuple[Assign, ...]]:
         """What the first segment forms of the parameter and scalars alone, and how. The parameter as it was
@@ -111,7 +116,7 @@ class _Cutter:
     def _again(self, number: int) -> list[Assign]:
         """What a segment forms again of the parameter as it was."""
         read = {name for s in self.segments[number] for name in names_in(s.value)}
-        if number == len(self.segments) - 1:
+        if number == self.count - 1:
             read |= {result.name for result in self.rule.results}
         else:
             read.add(self.evaluated[number][0])
@@ -151,7 +156,7 @@ class _Cutter:
 
     def _piece(self, number: int) -> Rule:
         rule, always = self.rule, Guard.always(self.rule.options)
-        last = number == len(self.segments) - 1
+        last = number == self.count - 1
         in_param, in_grad = self._in_param(number), self._in_grad(number)
 
         def read(e: Expression) -> Expression:

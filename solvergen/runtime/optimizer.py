@@ -177,11 +177,16 @@ class Optimizer:
         several = bool(self.definition.evaluations)
         if not is_closure(given):
             if several:
-                raise asks_for_closure(type(self).__name__, given)
+                raise asks_for_closure(self._name, given)
             return self._step(self._layout.flatten(given), None)
         loss, found = self._evaluate(given)
         self._step(self._layout.flatten(found), given if several else None)
         return loss
+
+    @property
+    def _name(self) -> str:
+        """How errors call it: as the user made it, whether there are wrappers or not."""
+        return type(self).__name__.removeprefix("Wrapped")
 
     def _step_unless(self, found_inf: object, gradients: Any) -> bool:
         """A step that a flag may leave out."""
@@ -190,7 +195,7 @@ class Optimizer:
         if several or is_closure(gradients):
             raise OptimizerError(
                 "found_inf speaks of gradients that are there already, not of those that a function"
-                + (f" evaluates, as {type(self).__name__} asks for in a step" if several else " evaluates")
+                + (f" evaluates, as {self._name} asks for in a step" if several else " evaluates")
                 + ": leave it out, and make the optimizer with nonfinite='skip' instead"
             )
         flat = self._layout.flatten(gradients)

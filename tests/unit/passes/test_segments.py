@@ -205,3 +205,19 @@ def test_a_gradient_that_is_read_under_some_options_alone(tmp_path):
     assert "param" in writes(schedule.passes[0])
     (stored,) = (store for store in schedule.passes[0].stores if store.buffer == "param")
     assert stored.guard.is_always
+
+
+def test_states_of_the_device_are_written_behind_an_evaluation_at_the_end(tmp_path):
+    schedule = plan(
+        tmp_path,
+        """
+        n = n + norm2(grad)
+        param = param - lr/n*grad
+        gradient
+        gradient
+        """,
+        state="n: {init: 0, shape: scalar}",
+    )
+    assert schedule.evaluations == (2, 2)
+    assert len(schedule.passes) == 3
+    assert [stage.number for stage in schedule.stages if stage.results] == [3]

@@ -731,18 +731,19 @@ def test_what_a_shipped_rule_stores_before_its_last_evaluation(backend, rule):
 
 
 @pytest.mark.parametrize("backend", ["numpy", "cpu", "ptx"], indirect=True)
-def test_scalars_of_the_first_gradient_are_as_before(backend, tmp_path):
-    update = """
+@pytest.mark.parametrize("end", ["param = before - lr/n*grad", "unread = grad"])
+def test_scalars_of_the_first_gradient_are_as_before(backend, tmp_path, end):
+    update = f"""
     before = param
     n = n + norm2(grad)
-    param = param - lr/n*grad
-    gradient
     param = before - lr/n*grad
+    gradient
+    {end}
     """
     path = tmp_path / "rule.yaml"
     path.write_text(spec_text(update, state="n: {init: 0, shape: scalar}"), encoding="utf-8")
     params = made(names="a")
-    opt = built_package([path], tmp_path / "scalars_undone").Rule(params, backend=backend)
+    opt = built_package([path], tmp_path / f"scalars_undone_{len(end)}").Rule(params, backend=backend)
     problem = Problem(params)
     opt.step(problem)
     kept = opt.state["n"]["a"]
