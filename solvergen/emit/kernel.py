@@ -58,9 +58,9 @@ class PassContext:
     and so on for those of others. ``values`` are read from what stages have computed. ``first`` is the
     buffer whose place in a cache line decides how rows are cut. Of rules that know lines: ``walk``, by chunks
     ("flat") or by "tiles", and the values of lines that it reads and forms. ``by_tiles``: targets that
-    keep values of columns near do better to walk by tiles, and may. ``rows_together``: how many rows of a tile
-    they do well to read side by side. ``row_first``: where the totals of its reductions of rows begin in the
-    table of these.
+    keep values of columns near do better to walk by tiles, and may. ``rows_together``: how many rows of a
+    tile they do well to read side by side. ``row_first``: where the totals of its reductions of rows begin
+    in the table of these.
     """
 
     number: int
