@@ -348,13 +348,35 @@ static __attribute__((noinline, unused)) void sg_expand_columns(
 
 /* Eight lanes at a time, which are combined as they would be one by one. */
 typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
-typedef int64_t sg_eight_bits __attribute__((vector_size(64), aligned(8), may_alias));
+/* Sums are of double; the larger of two terms is one of them, so the compute type holds it. */
+SG_INLINE sg_real sg_larger_real(sg_real a, sg_real b) {
+    const sg_real larger = a > b ? a : b;
+    return a != a ? a : larger;
+}
 
-#define sg_eight_sum(a, b) ((a) + (b))
+/* The total of a row of which each lane has met the one 128 further on. */
+static __attribute__((noinline, unused)) double sg_row_sum(const double *halves) {
+    const sg_eight *x = (const sg_eight *)halves;
+    sg_eight lanes[8];
+    for (int64_t i = 0; i < 8; ++i)
+        lanes[i] = x[i] + x[i + 8];
+    for (int64_t half = 4; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; ++i)
+            lanes[i] += lanes[i + half];
+    const sg_eight l = lanes[0];
+    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+}
 
-SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
-    const sg_eight_bits first = (a > b) | (a != a);
-    return (sg_eight)(((sg_eight_bits)a & first) | ((sg_eight_bits)b & ~first));
+static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *halves) {
+    sg_real lanes[SG_TILE_COLUMNS / 4];
+    for (int64_t i = 0; i < SG_TILE_COLUMNS / 4; ++i)
+        lanes[i] = sg_larger_real(halves[i], halves[i + SG_TILE_COLUMNS / 4]);
+    SG_HALVE(lanes, sg_larger_real, 32);
+    SG_HALVE(lanes, sg_larger_real, 16);
+    SG_HALVE(lanes, sg_larger_real, 8);
+    SG_HALVE(lanes, sg_larger_real, 4);
+    SG_HALVE(lanes, sg_larger_real, 2);
+    return (double)sg_larger_real(lanes[0], lanes[1]);
 }
 
 /* Narrow rows that are halved abreast. */
@@ -363,26 +385,13 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
 #define SG_CHAINS 8
 
 /* Reduces terms of rows of a tile. */
-#define SG_REDUCING(name, one, eight)                                                                      \
-    /* The total of a row of which each lane has met the one 128 further on. */                            \
-    static __attribute__((noinline, unused)) double sg_row_##name(const double *halves) {                  \
-        const sg_eight *x = (const sg_eight *)halves;                                                      \
-        sg_eight lanes[8];                                                                                 \
-        for (int64_t i = 0; i < 8; ++i)                                                                    \
-            lanes[i] = eight(x[i], x[i + 8]);                                                              \
-        for (int64_t half = 4; half > 0; half /= 2)                                                        \
-            for (int64_t i = 0; i < half; ++i)                                                             \
-                lanes[i] = eight(lanes[i], lanes[i + half]);                                               \
-        const sg_eight l = lanes[0];                                                                       \
-        return one(one(one(l[0], l[4]), one(l[2], l[6])), one(one(l[1], l[5]), one(l[3], l[7])));          \
-    }                                                                                                      \
-                                                                                                           \
+#define SG_REDUCING(name, type, one)                                                                       \
     /* That of a row of fewer than 256 terms but more than half as many. Lanes without one are +0.0. */    \
-    static __attribute__((noinline, unused)) double sg_part_##name(const double *terms, int64_t count) {   \
-        double halves[SG_TILE_COLUMNS / 2];                                                                \
+    static __attribute__((noinline, unused)) double sg_part_##name(const type *terms, int64_t count) {   \
+        type halves[SG_TILE_COLUMNS / 2];                                                                \
         for (int64_t i = 0; i < SG_TILE_COLUMNS / 2; ++i) {                                                \
-            const double low = i < count ? terms[i] : 0.0;                                                 \
-            const double high = i + SG_TILE_COLUMNS / 2 < count ? terms[i + SG_TILE_COLUMNS / 2] : 0.0;    \
+            const type low = i < count ? terms[i] : 0;                                                 \
+            const type high = i + SG_TILE_COLUMNS / 2 < count ? terms[i + SG_TILE_COLUMNS / 2] : 0;    \
             halves[i] = one(low, high);                                                                    \
         }                                                                                                  \
         return sg_row_##name(halves);                                                                      \
@@ -390,24 +399,24 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
                                                                                                            \
     /* Those of rows that are narrow and lie behind one another: +0.0 is combined with each lane. */       \
     static __attribute__((noinline, unused)) void sg_rows_##name(                                          \
-        const double *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
-        double lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
+        const type *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
+        type lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
         int64_t half = 1;                                                                                  \
         if (width == 1) {                                                                                  \
             for (int64_t r = 0; r < rows; ++r)                                                             \
-                totals[r * stride] = one(terms[r], 0.0);                                                   \
+                totals[r * stride] = one(terms[r], (type)0);                                                   \
             return;                                                                                        \
         }                                                                                                  \
         while (2 * half < width)                                                                           \
             half *= 2;                                                                                     \
         for (int64_t first = 0; first < rows; first += SG_ABREAST) {                                       \
             const int64_t there = rows - first < SG_ABREAST ? rows - first : SG_ABREAST;                   \
-            const double *const from = terms + first * width;                                              \
+            const type *const from = terms + first * width;                                              \
             for (int64_t c = 0; c < half; ++c)                                                             \
                 for (int64_t r = 0; r < SG_ABREAST; ++r) {                                                 \
                     const int64_t at = r < there ? r * width + c : 0;                                      \
-                    const double upper = c + half < width ? one(from[at + half], 0.0) : 0.0;               \
-                    lanes[c * SG_ABREAST + r] = one(one(from[at], 0.0), upper);                            \
+                    const type upper = c + half < width ? one(from[at + half], (type)0) : 0;               \
+                    lanes[c * SG_ABREAST + r] = one(one(from[at], (type)0), upper);                            \
                 }                                                                                          \
             for (int64_t h = half / 2; h > 0; h /= 2)                                                      \
                 for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
@@ -419,10 +428,10 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
                                                                                                            \
     /* Totals of the only column of tiles below one another: one addition waits for another in a tile alone. */ \
     static __attribute__((noinline, unused)) void sg_single_##name(                                        \
-        const double *restrict terms, int64_t tiles, double *restrict totals, int64_t stride) {            \
+        const type *restrict terms, int64_t tiles, double *restrict totals, int64_t stride) {            \
         for (int64_t first = 0; first < tiles; first += SG_CHAINS) {                                       \
             const int64_t there = tiles - first < SG_CHAINS ? tiles - first : SG_CHAINS;                   \
-            double chains[SG_CHAINS] = {0.0};                                                              \
+            type chains[SG_CHAINS] = {0};                                                              \
             if (there == SG_CHAINS)                                                                        \
                 for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                                 \
                     for (int64_t k = 0; k < SG_CHAINS; ++k)                                                \
@@ -438,14 +447,14 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
                                                                                                            \
     /* Adds terms of rows to totals of columns, from the top. */                                           \
     static __attribute__((noinline, unused)) void sg_columns_##name(                                       \
-        double *restrict columns, const double *restrict terms, int64_t rows, int64_t width) {             \
+        type *restrict columns, const type *restrict terms, int64_t rows, int64_t width) {             \
         for (int64_t r = 0; r < rows; ++r)                                                                 \
             for (int64_t i = 0; i < width; ++i)                                                            \
                 columns[i] = one(columns[i], terms[r * width + i]);                                        \
     }
 
-SG_REDUCING(sum, SG_SUM, sg_eight_sum)
-SG_REDUCING(larger, sg_larger, sg_eight_larger)
+SG_REDUCING(sum, double, SG_SUM)
+SG_REDUCING(larger, sg_real, sg_larger_real)
 
 SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
     return (a < b || a != a) ? a : b;
@@ -469,7 +478,7 @@ const sg_real *restrict sg_col_max_before_lines,
     const sg_real one_minus_momentum,
 #endif
     const sg_real lr,
-    double *restrict sg_row_0,
+    sg_real *restrict sg_row_0,
     int64_t sg_i) {
         const sg_real param = sg_param_load(sg_param_at, sg_i);
         const sg_real grad = sg_grad_load(sg_grad_at, sg_i);
@@ -500,7 +509,7 @@ const sg_real *restrict sg_col_max_before_lines,
 #if SG_OPTION_use_momentum
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
 #endif
-        *sg_row_0 = sg_abs64((double)total);
+        *sg_row_0 = (sg_real)(sg_abs64((double)total));
 }
 
 /* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
@@ -512,7 +521,7 @@ sg_state *restrict sg_exp_avg_at,
 #endif
 const sg_real *restrict sg_row_max_before_lines,
 const sg_real *restrict sg_col_max_before_lines,
-    double *restrict sg_row_0,
+    sg_real *restrict sg_row_0,
     const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
     const sg_real eps = sg_row[0];
 #if SG_OPTION_use_momentum
@@ -555,8 +564,8 @@ sg_state *restrict sg_exp_avg_at_0,
 #endif
 const sg_real *restrict sg_row_max_before_lines,
 const sg_real *restrict sg_col_max_before_lines,
-    double *restrict sg_halves_0,
-    double *restrict sg_columns_0,
+    sg_real *restrict sg_halves_0,
+    sg_real *restrict sg_columns_0,
     const double *restrict sg_values, const sg_real *restrict sg_row) {
     const sg_real eps = sg_row[0];
 #if SG_OPTION_use_momentum
@@ -569,7 +578,7 @@ const sg_real *restrict sg_col_max_before_lines,
     (void)sg_row;
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < SG_TILE_COLUMNS / 2; ++sg_i) {
-        double sg_row_0_0;
+        sg_real sg_row_0_0;
         sg_element_0(
 sg_param_at_0,
 sg_grad_at_0,
@@ -589,12 +598,12 @@ sg_col_max_before_lines,
             &sg_row_0_0,
             sg_i);
         sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_0;
-        double sg_total_0 = sg_columns_0[sg_i];
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_0);
+        sg_real sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_larger_real(sg_total_0, sg_row_0_0);
         sg_columns_0[sg_i] = sg_total_0;
     }
     for (int64_t sg_i = SG_TILE_COLUMNS / 2; sg_i < SG_TILE_COLUMNS; ++sg_i) {
-        double sg_row_0_0;
+        sg_real sg_row_0_0;
         sg_element_0(
 sg_param_at_0,
 sg_grad_at_0,
@@ -613,233 +622,17 @@ sg_col_max_before_lines,
     lr,
             &sg_row_0_0,
             sg_i);
-        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_larger(sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2], sg_row_0_0);
-        double sg_total_0 = sg_columns_0[sg_i];
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_0);
-        sg_columns_0[sg_i] = sg_total_0;
-    }
-}
-
-/* Some whole rows of a tile, 4 at a time, from left to right and with what follows from it, so that memory is read
-   steadily. */
-static __attribute__((noinline)) void sg_run_0_by_4(
-sg_param *restrict sg_param_at_0,
-sg_grad const *restrict sg_grad_at_0,
-#if SG_OPTION_use_momentum
-sg_state *restrict sg_exp_avg_at_0,
-#endif
-sg_param *restrict sg_param_at_1,
-sg_grad const *restrict sg_grad_at_1,
-#if SG_OPTION_use_momentum
-sg_state *restrict sg_exp_avg_at_1,
-#endif
-sg_param *restrict sg_param_at_2,
-sg_grad const *restrict sg_grad_at_2,
-#if SG_OPTION_use_momentum
-sg_state *restrict sg_exp_avg_at_2,
-#endif
-sg_param *restrict sg_param_at_3,
-sg_grad const *restrict sg_grad_at_3,
-#if SG_OPTION_use_momentum
-sg_state *restrict sg_exp_avg_at_3,
-#endif
-const sg_real *restrict sg_row_max_before_lines,
-const sg_real *restrict sg_col_max_before_lines,
-    double *restrict sg_halves_0,
-    double *restrict sg_columns_0,
-    const double *restrict sg_values, const sg_real *restrict sg_row) {
-    const sg_real eps = sg_row[0];
-#if SG_OPTION_use_momentum
-    const sg_real momentum = sg_row[1];
-#endif
-#if SG_OPTION_use_momentum
-    const sg_real one_minus_momentum = sg_row[2];
-#endif
-    const sg_real lr = sg_row[3];
-    (void)sg_row;
-    (void)sg_values;
-    for (int64_t sg_i = 0; sg_i < SG_TILE_COLUMNS / 2; ++sg_i) {
-        double sg_row_0_0;
-        sg_element_0(
-sg_param_at_0,
-sg_grad_at_0,
-#if SG_OPTION_use_momentum
-sg_exp_avg_at_0,
-#endif
-sg_row_max_before_lines + 0 * SG_TILE_COLUMNS,
-sg_col_max_before_lines,
-    eps,
-#if SG_OPTION_use_momentum
-    momentum,
-#endif
-#if SG_OPTION_use_momentum
-    one_minus_momentum,
-#endif
-    lr,
-            &sg_row_0_0,
-            sg_i);
-        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_0;
-        double sg_row_0_1;
-        sg_element_0(
-sg_param_at_1,
-sg_grad_at_1,
-#if SG_OPTION_use_momentum
-sg_exp_avg_at_1,
-#endif
-sg_row_max_before_lines + 1 * SG_TILE_COLUMNS,
-sg_col_max_before_lines,
-    eps,
-#if SG_OPTION_use_momentum
-    momentum,
-#endif
-#if SG_OPTION_use_momentum
-    one_minus_momentum,
-#endif
-    lr,
-            &sg_row_0_1,
-            sg_i);
-        sg_halves_0[1 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_1;
-        double sg_row_0_2;
-        sg_element_0(
-sg_param_at_2,
-sg_grad_at_2,
-#if SG_OPTION_use_momentum
-sg_exp_avg_at_2,
-#endif
-sg_row_max_before_lines + 2 * SG_TILE_COLUMNS,
-sg_col_max_before_lines,
-    eps,
-#if SG_OPTION_use_momentum
-    momentum,
-#endif
-#if SG_OPTION_use_momentum
-    one_minus_momentum,
-#endif
-    lr,
-            &sg_row_0_2,
-            sg_i);
-        sg_halves_0[2 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_2;
-        double sg_row_0_3;
-        sg_element_0(
-sg_param_at_3,
-sg_grad_at_3,
-#if SG_OPTION_use_momentum
-sg_exp_avg_at_3,
-#endif
-sg_row_max_before_lines + 3 * SG_TILE_COLUMNS,
-sg_col_max_before_lines,
-    eps,
-#if SG_OPTION_use_momentum
-    momentum,
-#endif
-#if SG_OPTION_use_momentum
-    one_minus_momentum,
-#endif
-    lr,
-            &sg_row_0_3,
-            sg_i);
-        sg_halves_0[3 * SG_TILE_COLUMNS / 2 + sg_i] = sg_row_0_3;
-        double sg_total_0 = sg_columns_0[sg_i];
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_0);
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_1);
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_2);
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_3);
-        sg_columns_0[sg_i] = sg_total_0;
-    }
-    for (int64_t sg_i = SG_TILE_COLUMNS / 2; sg_i < SG_TILE_COLUMNS; ++sg_i) {
-        double sg_row_0_0;
-        sg_element_0(
-sg_param_at_0,
-sg_grad_at_0,
-#if SG_OPTION_use_momentum
-sg_exp_avg_at_0,
-#endif
-sg_row_max_before_lines + 0 * SG_TILE_COLUMNS,
-sg_col_max_before_lines,
-    eps,
-#if SG_OPTION_use_momentum
-    momentum,
-#endif
-#if SG_OPTION_use_momentum
-    one_minus_momentum,
-#endif
-    lr,
-            &sg_row_0_0,
-            sg_i);
-        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_larger(sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2], sg_row_0_0);
-        double sg_row_0_1;
-        sg_element_0(
-sg_param_at_1,
-sg_grad_at_1,
-#if SG_OPTION_use_momentum
-sg_exp_avg_at_1,
-#endif
-sg_row_max_before_lines + 1 * SG_TILE_COLUMNS,
-sg_col_max_before_lines,
-    eps,
-#if SG_OPTION_use_momentum
-    momentum,
-#endif
-#if SG_OPTION_use_momentum
-    one_minus_momentum,
-#endif
-    lr,
-            &sg_row_0_1,
-            sg_i);
-        sg_halves_0[1 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_larger(sg_halves_0[1 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2], sg_row_0_1);
-        double sg_row_0_2;
-        sg_element_0(
-sg_param_at_2,
-sg_grad_at_2,
-#if SG_OPTION_use_momentum
-sg_exp_avg_at_2,
-#endif
-sg_row_max_before_lines + 2 * SG_TILE_COLUMNS,
-sg_col_max_before_lines,
-    eps,
-#if SG_OPTION_use_momentum
-    momentum,
-#endif
-#if SG_OPTION_use_momentum
-    one_minus_momentum,
-#endif
-    lr,
-            &sg_row_0_2,
-            sg_i);
-        sg_halves_0[2 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_larger(sg_halves_0[2 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2], sg_row_0_2);
-        double sg_row_0_3;
-        sg_element_0(
-sg_param_at_3,
-sg_grad_at_3,
-#if SG_OPTION_use_momentum
-sg_exp_avg_at_3,
-#endif
-sg_row_max_before_lines + 3 * SG_TILE_COLUMNS,
-sg_col_max_before_lines,
-    eps,
-#if SG_OPTION_use_momentum
-    momentum,
-#endif
-#if SG_OPTION_use_momentum
-    one_minus_momentum,
-#endif
-    lr,
-            &sg_row_0_3,
-            sg_i);
-        sg_halves_0[3 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_larger(sg_halves_0[3 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2], sg_row_0_3);
-        double sg_total_0 = sg_columns_0[sg_i];
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_0);
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_1);
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_2);
-        sg_total_0 = sg_larger(sg_total_0, sg_row_0_3);
+        sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2] = sg_larger_real(sg_halves_0[0 * SG_TILE_COLUMNS / 2 + sg_i - SG_TILE_COLUMNS / 2], sg_row_0_0);
+        sg_real sg_total_0 = sg_columns_0[sg_i];
+        sg_total_0 = sg_larger_real(sg_total_0, sg_row_0_0);
         sg_columns_0[sg_i] = sg_total_0;
     }
 }
 
 __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *job, int64_t first_tile, int64_t last_tile) {
-    _Alignas(SG_LINE) double sg_row_0[SG_TERMS];
-    _Alignas(SG_LINE) double sg_halves_0[4 * SG_TILE_COLUMNS / 2];
-    _Alignas(SG_LINE) double sg_columns_0[SG_TILES * SG_TILE_COLUMNS];
+    _Alignas(SG_LINE) sg_real sg_row_0[SG_TERMS];
+    _Alignas(SG_LINE) sg_real sg_halves_0[1 * SG_TILE_COLUMNS / 2];
+    _Alignas(SG_LINE) sg_real sg_columns_0[SG_TILES * SG_TILE_COLUMNS];
     _Alignas(SG_LINE) sg_real sg_row_max_before_lines[SG_TERMS + SG_SLACK];
     _Alignas(SG_LINE) sg_real sg_col_max_before_lines[SG_TILES * SG_TILE_COLUMNS];
     for (int64_t sg_t = first_tile; sg_t < last_tile; ++sg_t) {
@@ -865,13 +658,13 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
             (job->offsets[2 * (int64_t)tile->tensor + 1] +
              (tile->matrix * sg_down + tile->row / SG_TILE_ROWS) * sg_width + tile->column) * 1;
         for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i)
-            sg_columns_0[sg_i] = 0.0;
+            sg_columns_0[sg_i] = 0;
         const int64_t sg_most = sg_width * tile->rows < SG_TERMS ? sg_width * tile->rows : SG_TERMS;
         sg_repeat_columns(sg_col_max_before_lines, lines->column_values + (sg_geometry[4] + tile->matrix * sg_width + tile->column) * SG_COLUMN_VALUES + 0,
                           SG_COLUMN_VALUES, sg_columns_there, sg_wide ? sg_columns_there : sg_most);
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
-                sg_many = tile->rows - sg_r < 4 ? 1 : 4;
+                sg_many = 1;
                 for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j)
                     sg_fill(sg_row_max_before_lines + sg_j * SG_TILE_COLUMNS,
                             lines->row_values[(sg_geometry[3] + sg_first + sg_r + sg_j) * SG_ROW_VALUES + 0], SG_TILE_COLUMNS);
@@ -885,36 +678,6 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         (sg_grad *)buffers[1] + sg_at,
 #if SG_OPTION_use_momentum
                         (sg_state *)buffers[2] + sg_at,
-#endif
-                        sg_row_max_before_lines,
-                        sg_col_max_before_lines + sg_c,
-                        sg_halves_0,
-                        sg_columns_0 + sg_c,
-                        job->values + sg_position * SG_VALUES,
-                        (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
-                    }
-                    if (sg_count == SG_TILE_COLUMNS && sg_many == 4) {
-                    const int64_t sg_at = (sg_first + sg_r) * sg_width + tile->column + sg_c;
-                    sg_run_0_by_4(
-                        (sg_param *)buffers[0] + sg_at,
-                        (sg_grad *)buffers[1] + sg_at,
-#if SG_OPTION_use_momentum
-                        (sg_state *)buffers[2] + sg_at,
-#endif
-                        (sg_param *)buffers[0] + sg_at + 1 * sg_width,
-                        (sg_grad *)buffers[1] + sg_at + 1 * sg_width,
-#if SG_OPTION_use_momentum
-                        (sg_state *)buffers[2] + sg_at + 1 * sg_width,
-#endif
-                        (sg_param *)buffers[0] + sg_at + 2 * sg_width,
-                        (sg_grad *)buffers[1] + sg_at + 2 * sg_width,
-#if SG_OPTION_use_momentum
-                        (sg_state *)buffers[2] + sg_at + 2 * sg_width,
-#endif
-                        (sg_param *)buffers[0] + sg_at + 3 * sg_width,
-                        (sg_grad *)buffers[1] + sg_at + 3 * sg_width,
-#if SG_OPTION_use_momentum
-                        (sg_state *)buffers[2] + sg_at + 3 * sg_width,
 #endif
                         sg_row_max_before_lines,
                         sg_col_max_before_lines + sg_c,
@@ -948,7 +711,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
             }
                 for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i) {
                     sg_column_partials[(0 * sg_width + sg_i) * 1 + 0] = sg_columns_0[sg_i];
-                    sg_columns_0[sg_i] = 0.0;
+                    sg_columns_0[sg_i] = 0;
                 }
         } else {
             /* Whole tiles, if any fit. */
@@ -993,7 +756,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         break; /* more of this tile follows */
                 for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i) {
                     sg_column_partials[(sg_top * sg_width + sg_i) * 1 + 0] = sg_columns_0[sg_i];
-                    sg_columns_0[sg_i] = 0.0;
+                    sg_columns_0[sg_i] = 0;
                 }
                 }
             }

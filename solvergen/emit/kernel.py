@@ -18,6 +18,9 @@ from solvergen.ir.schedule import Column, Pass
 from solvergen.ir.types import Rank
 
 BODY_INDENT = " " * 8
+_ROWS_TOGETHER = {1: 4, 2: 2}
+"""Rows that add to columns together, by how many buffers are read: few streams are fetched ahead."""
+
 _TYPES = {Role.PARAM: "sg_param", Role.GRAD: "sg_grad", Role.STATE: "sg_state"}
 _COPIES = {"bfloat16": "sg_bf16", "float16": "sg_f16"}
 """The types of copies of the parameter in another storage type."""
@@ -56,9 +59,10 @@ class PassContext:
     ``suffix`` ends the names of its functions: empty for the only pass of an elementwise rule, ``_0``
     and so on for those of others. ``values`` are read from what stages have computed. ``first`` is the
     buffer whose place in a cache line decides how rows are cut. Of rules that know lines: ``walk``, by chunks
-    ("flat") or by "tiles", and the values of lines that it reads and forms. ``by_tiles``: targets that keep
-    values of columns near do better to walk by tiles, and may. ``row_first``: where the totals of its
-    reductions of rows begin in the table of these.
+    ("flat") or by "tiles", and the values of lines that it reads and forms. ``by_tiles``: targets that
+    keep values of columns near do better to walk by tiles, and may. ``rows_together``: how many rows of a
+    tile they do well to read side by side. ``row_first``: where the totals of its reductions of rows begin
+    in the table of these.
     """
 
     number: int
@@ -78,6 +82,7 @@ class PassContext:
     row_reductions: tuple[ReductionContext, ...]
     column_reductions: tuple[ReductionContext, ...]
     by_tiles: bool
+    rows_together: int
     row_first: int
 
 
@@ -229,6 +234,7 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
         row_reductions=row_reductions,
         column_reductions=column_reductions,
         by_tiles=sweep.walk == "tiles" or (bool(column_values) and not along[Rank.SCALAR]),
+        rows_together=_ROWS_TOGETHER.get(len(loads), 1) if column_reductions else 1,
         row_first=schedule.totals(Rank.ROWS).index(along[Rank.ROWS][0]) if along[Rank.ROWS] else 0,
     )
 

@@ -77,9 +77,12 @@ def reduction_contexts(
 def sharing_terms(
     columns: Sequence[ReductionContext], rows: Sequence[ReductionContext]
 ) -> tuple[ReductionContext, ...]:
-    """Reductions of columns that say which reductions of rows, of the same pass, have their terms."""
-    formed = {(row.term, row.guard): row.column for row in rows}
-    return tuple(replace(column, terms_of=formed.get((column.term, column.guard))) for column in columns)
+    """Reductions of columns that say which reductions of rows, of the same pass, have their terms and combine
+    them alike."""
+    formed = {(row.term, row.guard, row.larger): row.column for row in rows}
+    return tuple(
+        replace(column, terms_of=formed.get((column.term, column.guard, column.larger))) for column in columns
+    )
 
 
 def finished(reduction: Reduction, column: int) -> str:

@@ -357,13 +357,35 @@ static __attribute__((noinline, unused)) void sg_expand_columns(
 
 /* Eight lanes at a time, which are combined as they would be one by one. */
 typedef double sg_eight __attribute__((vector_size(64), aligned(8), may_alias));
-typedef int64_t sg_eight_bits __attribute__((vector_size(64), aligned(8), may_alias));
+/* Sums are of double; the larger of two terms is one of them, so the compute type holds it. */
+SG_INLINE sg_real sg_larger_real(sg_real a, sg_real b) {
+    const sg_real larger = a > b ? a : b;
+    return a != a ? a : larger;
+}
 
-#define sg_eight_sum(a, b) ((a) + (b))
+/* The total of a row of which each lane has met the one 128 further on. */
+static __attribute__((noinline, unused)) double sg_row_sum(const double *halves) {
+    const sg_eight *x = (const sg_eight *)halves;
+    sg_eight lanes[8];
+    for (int64_t i = 0; i < 8; ++i)
+        lanes[i] = x[i] + x[i + 8];
+    for (int64_t half = 4; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; ++i)
+            lanes[i] += lanes[i + half];
+    const sg_eight l = lanes[0];
+    return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+}
 
-SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
-    const sg_eight_bits first = (a > b) | (a != a);
-    return (sg_eight)(((sg_eight_bits)a & first) | ((sg_eight_bits)b & ~first));
+static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *halves) {
+    sg_real lanes[SG_TILE_COLUMNS / 4];
+    for (int64_t i = 0; i < SG_TILE_COLUMNS / 4; ++i)
+        lanes[i] = sg_larger_real(halves[i], halves[i + SG_TILE_COLUMNS / 4]);
+    SG_HALVE(lanes, sg_larger_real, 32);
+    SG_HALVE(lanes, sg_larger_real, 16);
+    SG_HALVE(lanes, sg_larger_real, 8);
+    SG_HALVE(lanes, sg_larger_real, 4);
+    SG_HALVE(lanes, sg_larger_real, 2);
+    return (double)sg_larger_real(lanes[0], lanes[1]);
 }
 
 /* Narrow rows that are halved abreast. */
@@ -372,26 +394,13 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
 #define SG_CHAINS 8
 
 /* Reduces terms of rows of a tile. */
-#define SG_REDUCING(name, one, eight)                                                                      \
-    /* The total of a row of which each lane has met the one 128 further on. */                            \
-    static __attribute__((noinline, unused)) double sg_row_##name(const double *halves) {                  \
-        const sg_eight *x = (const sg_eight *)halves;                                                      \
-        sg_eight lanes[8];                                                                                 \
-        for (int64_t i = 0; i < 8; ++i)                                                                    \
-            lanes[i] = eight(x[i], x[i + 8]);                                                              \
-        for (int64_t half = 4; half > 0; half /= 2)                                                        \
-            for (int64_t i = 0; i < half; ++i)                                                             \
-                lanes[i] = eight(lanes[i], lanes[i + half]);                                               \
-        const sg_eight l = lanes[0];                                                                       \
-        return one(one(one(l[0], l[4]), one(l[2], l[6])), one(one(l[1], l[5]), one(l[3], l[7])));          \
-    }                                                                                                      \
-                                                                                                           \
+#define SG_REDUCING(name, type, one)                                                                       \
     /* That of a row of fewer than 256 terms but more than half as many. Lanes without one are +0.0. */    \
-    static __attribute__((noinline, unused)) double sg_part_##name(const double *terms, int64_t count) {   \
-        double halves[SG_TILE_COLUMNS / 2];                                                                \
+    static __attribute__((noinline, unused)) double sg_part_##name(const type *terms, int64_t count) {   \
+        type halves[SG_TILE_COLUMNS / 2];                                                                \
         for (int64_t i = 0; i < SG_TILE_COLUMNS / 2; ++i) {                                                \
-            const double low = i < count ? terms[i] : 0.0;                                                 \
-            const double high = i + SG_TILE_COLUMNS / 2 < count ? terms[i + SG_TILE_COLUMNS / 2] : 0.0;    \
+            const type low = i < count ? terms[i] : 0;                                                 \
+            const type high = i + SG_TILE_COLUMNS / 2 < count ? terms[i + SG_TILE_COLUMNS / 2] : 0;    \
             halves[i] = one(low, high);                                                                    \
         }                                                                                                  \
         return sg_row_##name(halves);                                                                      \
@@ -399,24 +408,24 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
                                                                                                            \
     /* Those of rows that are narrow and lie behind one another: +0.0 is combined with each lane. */       \
     static __attribute__((noinline, unused)) void sg_rows_##name(                                          \
-        const double *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
-        double lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
+        const type *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
+        type lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
         int64_t half = 1;                                                                                  \
         if (width == 1) {                                                                                  \
             for (int64_t r = 0; r < rows; ++r)                                                             \
-                totals[r * stride] = one(terms[r], 0.0);                                                   \
+                totals[r * stride] = one(terms[r], (type)0);                                                   \
             return;                                                                                        \
         }                                                                                                  \
         while (2 * half < width)                                                                           \
             half *= 2;                                                                                     \
         for (int64_t first = 0; first < rows; first += SG_ABREAST) {                                       \
             const int64_t there = rows - first < SG_ABREAST ? rows - first : SG_ABREAST;                   \
-            const double *const from = terms + first * width;                                              \
+            const type *const from = terms + first * width;                                              \
             for (int64_t c = 0; c < half; ++c)                                                             \
                 for (int64_t r = 0; r < SG_ABREAST; ++r) {                                                 \
                     const int64_t at = r < there ? r * width + c : 0;                                      \
-                    const double upper = c + half < width ? one(from[at + half], 0.0) : 0.0;               \
-                    lanes[c * SG_ABREAST + r] = one(one(from[at], 0.0), upper);                            \
+                    const type upper = c + half < width ? one(from[at + half], (type)0) : 0;               \
+                    lanes[c * SG_ABREAST + r] = one(one(from[at], (type)0), upper);                            \
                 }                                                                                          \
             for (int64_t h = half / 2; h > 0; h /= 2)                                                      \
                 for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
@@ -428,10 +437,10 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
                                                                                                            \
     /* Totals of the only column of tiles below one another: one addition waits for another in a tile alone. */ \
     static __attribute__((noinline, unused)) void sg_single_##name(                                        \
-        const double *restrict terms, int64_t tiles, double *restrict totals, int64_t stride) {            \
+        const type *restrict terms, int64_t tiles, double *restrict totals, int64_t stride) {            \
         for (int64_t first = 0; first < tiles; first += SG_CHAINS) {                                       \
             const int64_t there = tiles - first < SG_CHAINS ? tiles - first : SG_CHAINS;                   \
-            double chains[SG_CHAINS] = {0.0};                                                              \
+            type chains[SG_CHAINS] = {0};                                                              \
             if (there == SG_CHAINS)                                                                        \
                 for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                                 \
                     for (int64_t k = 0; k < SG_CHAINS; ++k)                                                \
@@ -447,14 +456,14 @@ SG_INLINE sg_eight sg_eight_larger(sg_eight a, sg_eight b) {
                                                                                                            \
     /* Adds terms of rows to totals of columns, from the top. */                                           \
     static __attribute__((noinline, unused)) void sg_columns_##name(                                       \
-        double *restrict columns, const double *restrict terms, int64_t rows, int64_t width) {             \
+        type *restrict columns, const type *restrict terms, int64_t rows, int64_t width) {             \
         for (int64_t r = 0; r < rows; ++r)                                                                 \
             for (int64_t i = 0; i < width; ++i)                                                            \
                 columns[i] = one(columns[i], terms[r * width + i]);                                        \
     }
 
-SG_REDUCING(sum, SG_SUM, sg_eight_sum)
-SG_REDUCING(larger, sg_larger, sg_eight_larger)
+SG_REDUCING(sum, double, SG_SUM)
+SG_REDUCING(larger, sg_real, sg_larger_real)
 
 SG_FUNCTION sg_real sg_min(sg_real a, sg_real b) {
     return (a < b || a != a) ? a : b;
@@ -536,7 +545,7 @@ sg_f16 const *restrict sg_wrap_float16_at,
         // param = (1 - lr*wrap_weight_decay)*param
         const sg_real param_new = sg_round_param(one_minus_lr_times_wrap_weight_decay * param);
 
-        *sg_row_0 = (double)param_new * (double)param_new;
+        *sg_row_0 = (double)((double)param_new * (double)param_new);
 }
 
 /* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
@@ -1144,10 +1153,10 @@ sg_f16 const *restrict sg_wrap_float16_at,
 
         sg_state_store(sg_exp_avg_at, sg_i, exp_avg_new);
         sg_state_store(sg_exp_avg_sq_at, sg_i, exp_avg_sq_new);
-        *sg_row_0 = (double)(one_or_grad_new_10 != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0);
-        *sg_row_1 = (double)param_new * (double)grad_new_10;
-        *sg_row_2 = (double)grad_new_10 * (double)grad_new_10;
-        *sg_row_3 = (double)param_new * (double)step;
+        *sg_row_0 = (double)((double)(one_or_grad_new_10 != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0));
+        *sg_row_1 = (double)((double)param_new * (double)grad_new_10);
+        *sg_row_2 = (double)((double)grad_new_10 * (double)grad_new_10);
+        *sg_row_3 = (double)((double)param_new * (double)step);
 }
 
 /* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
