@@ -28,6 +28,15 @@
 
 #define SG_FUNCTION static __device__ __forceinline__
 
+/* With SG_SKIP every kernel is given a number on the GPU, and does nothing if it isn't 0. */
+#ifdef SG_SKIP
+#define SG_SKIP_ARGUMENT , const int *sg_skip
+#define SG_UNLESS_SKIPPED if (*sg_skip != 0) return;
+#else
+#define SG_SKIP_ARGUMENT
+#define SG_UNLESS_SKIPPED
+#endif
+
 typedef unsigned int sg_u32;
 typedef unsigned long long sg_u64;
 typedef long long sg_i64;
@@ -668,7 +677,8 @@ sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_re
           const sg_tile *sg_tiles, long long sg_n_tiles, const int *sg_positions, const double *sg_computed,
           const sg_i64 *sg_shapes, const double *sg_row_computed, const double *sg_column_computed,
           const double *sg_matrix_computed, const sg_i64 *sg_offsets, double *sg_row_partials,
-          double *sg_column_partials) {
+          double *sg_column_partials SG_SKIP_ARGUMENT) {
+    SG_UNLESS_SKIPPED
     for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_tiles; sg_c += gridDim.x) {
         const sg_tile sg_this = sg_tiles[sg_c];
         const sg_u64 *sg_buffers = sg_pointers + (sg_i64)sg_this.tensor * SG_BUFFERS;
@@ -797,7 +807,9 @@ extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_2(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_chunk *sg_chunks, long long sg_n_chunks, const int *sg_positions, const double *sg_computed,
           double *sg_partials, const sg_i64 *sg_shapes, const double *sg_row_computed,
-          const double *sg_column_computed, const double *sg_matrix_computed) {
+          const double *sg_column_computed, const double *sg_matrix_computed SG_SKIP_ARGUMENT
+) {
+    SG_UNLESS_SKIPPED
     for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_chunks; sg_c += gridDim.x) {
         const sg_chunk sg_this = sg_chunks[sg_c];
         const sg_u64 *sg_buffers = sg_pointers + (sg_i64)sg_this.tensor * SG_BUFFERS;
@@ -842,7 +854,9 @@ extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
-           long long sg_n_tensors, const sg_i64 *sg_shapes) {
+           long long sg_n_tensors, const sg_i64 *sg_shapes SG_SKIP_ARGUMENT
+) {
+    SG_UNLESS_SKIPPED
     for (sg_i64 sg_i = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_i < sg_n_tensors;
          sg_i += (sg_i64)gridDim.x * blockDim.x) {
         const sg_i64 sg_position = sg_positions[sg_i];
@@ -892,7 +906,8 @@ sg_rows_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_ta
            const double *sg_kept, const double *sg_shared, const sg_i64 *sg_shapes,
            const double *sg_matrix_reduced, const double *sg_matrix_computed, const double *sg_matrix_kept,
            const double *sg_row_reduced, double *sg_row_computed, double *sg_row_kept,
-           const sg_i64 *sg_starts, long long sg_n_tensors) {
+           const sg_i64 *sg_starts, long long sg_n_tensors SG_SKIP_ARGUMENT) {
+    SG_UNLESS_SKIPPED
     const sg_i64 sg_n_lines = sg_starts[sg_n_tensors];
     for (sg_i64 sg_l = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_l < sg_n_lines;
          sg_l += (sg_i64)gridDim.x * blockDim.x) {
@@ -948,7 +963,8 @@ sg_rows_stage_2(const int *sg_rows, const int *sg_positions, const double *sg_ta
            const double *sg_kept, const double *sg_shared, const sg_i64 *sg_shapes,
            const double *sg_matrix_reduced, const double *sg_matrix_computed, const double *sg_matrix_kept,
            const double *sg_row_reduced, double *sg_row_computed, double *sg_row_kept,
-           const sg_i64 *sg_starts, long long sg_n_tensors) {
+           const sg_i64 *sg_starts, long long sg_n_tensors SG_SKIP_ARGUMENT) {
+    SG_UNLESS_SKIPPED
     const sg_i64 sg_n_lines = sg_starts[sg_n_tensors];
     for (sg_i64 sg_l = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_l < sg_n_lines;
          sg_l += (sg_i64)gridDim.x * blockDim.x) {

@@ -15,6 +15,15 @@
 
 #define SG_FUNCTION static __device__ __forceinline__
 
+/* With SG_SKIP every kernel is given a number on the GPU, and does nothing if it isn't 0. */
+#ifdef SG_SKIP
+#define SG_SKIP_ARGUMENT , const int *sg_skip
+#define SG_UNLESS_SKIPPED if (*sg_skip != 0) return;
+#else
+#define SG_SKIP_ARGUMENT
+#define SG_UNLESS_SKIPPED
+#endif
+
 typedef unsigned int sg_u32;
 typedef unsigned long long sg_u64;
 typedef long long sg_i64;
@@ -322,7 +331,8 @@ SG_FUNCTION int sg_head(const sg_chunk_buffers &sg_at, const int sg_count) {
 /* Each chunk is taken by one block: whole words first, then the elements before and after them one by one. */
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_kernel(const unsigned long long *pointers, const int *rows, const sg_real *table, const sg_chunk *chunks,
-          long long n_chunks) {
+          long long n_chunks SG_SKIP_ARGUMENT) {
+    SG_UNLESS_SKIPPED
     for (sg_i64 sg_c = blockIdx.x; sg_c < n_chunks; sg_c += gridDim.x) {
         const sg_chunk sg_this = chunks[sg_c];
         const sg_u64 *sg_buffers = pointers + (sg_i64)sg_this.tensor * SG_BUFFERS;

@@ -19,6 +19,15 @@
 
 #define SG_FUNCTION static __device__ __forceinline__
 
+/* With SG_SKIP every kernel is given a number on the GPU, and does nothing if it isn't 0. */
+#ifdef SG_SKIP
+#define SG_SKIP_ARGUMENT , const int *sg_skip
+#define SG_UNLESS_SKIPPED if (*sg_skip != 0) return;
+#else
+#define SG_SKIP_ARGUMENT
+#define SG_UNLESS_SKIPPED
+#endif
+
 typedef unsigned int sg_u32;
 typedef unsigned long long sg_u64;
 typedef long long sg_i64;
@@ -364,7 +373,9 @@ SG_FUNCTION int sg_head_0(const sg_chunk_buffers_0 &sg_at, const int sg_count) {
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_chunk *sg_chunks, long long sg_n_chunks, const int *sg_positions, const double *sg_computed,
-          double *sg_partials) {
+          double *sg_partials SG_SKIP_ARGUMENT
+) {
+    SG_UNLESS_SKIPPED
     for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_chunks; sg_c += gridDim.x) {
         const sg_chunk sg_this = sg_chunks[sg_c];
         const sg_u64 *sg_buffers = sg_pointers + (sg_i64)sg_this.tensor * SG_BUFFERS;
@@ -447,7 +458,9 @@ SG_FUNCTION int sg_head_1(const sg_chunk_buffers_1 &sg_at, const int sg_count) {
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_chunk *sg_chunks, long long sg_n_chunks, const int *sg_positions, const double *sg_computed,
-          double *sg_partials) {
+          double *sg_partials SG_SKIP_ARGUMENT
+) {
+    SG_UNLESS_SKIPPED
     for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_chunks; sg_c += gridDim.x) {
         const sg_chunk sg_this = sg_chunks[sg_c];
         const sg_u64 *sg_buffers = sg_pointers + (sg_i64)sg_this.tensor * SG_BUFFERS;

@@ -19,6 +19,15 @@
 
 #define SG_FUNCTION static __device__ __forceinline__
 
+/* With SG_SKIP every kernel is given a number on the GPU, and does nothing if it isn't 0. */
+#ifdef SG_SKIP
+#define SG_SKIP_ARGUMENT , const int *sg_skip
+#define SG_UNLESS_SKIPPED if (*sg_skip != 0) return;
+#else
+#define SG_SKIP_ARGUMENT
+#define SG_UNLESS_SKIPPED
+#endif
+
 typedef unsigned int sg_u32;
 typedef unsigned long long sg_u64;
 typedef long long sg_i64;
@@ -395,7 +404,9 @@ SG_FUNCTION bool sg_aligned_0(const sg_chunk_buffers_0 &sg_at) {
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_0(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_chunk *sg_chunks, long long sg_n_chunks, const int *sg_positions, const double *sg_computed,
-          double *sg_partials) {
+          double *sg_partials SG_SKIP_ARGUMENT
+) {
+    SG_UNLESS_SKIPPED
     __shared__ double sg_shared[SG_LANES * SG_ROW > 1 * SG_THREADS
                                     ? SG_LANES * SG_ROW
                                     : 1 * SG_THREADS];
@@ -520,7 +531,9 @@ SG_FUNCTION int sg_head_1(const sg_chunk_buffers_1 &sg_at, const int sg_count) {
 extern "C" __global__ void SG_LAUNCH_BOUNDS
 sg_pass_1(const unsigned long long *sg_pointers, const int *sg_rows, const sg_real *sg_table,
           const sg_chunk *sg_chunks, long long sg_n_chunks, const int *sg_positions, const double *sg_computed,
-          double *sg_partials) {
+          double *sg_partials SG_SKIP_ARGUMENT
+) {
+    SG_UNLESS_SKIPPED
     for (sg_i64 sg_c = blockIdx.x; sg_c < sg_n_chunks; sg_c += gridDim.x) {
         const sg_chunk sg_this = sg_chunks[sg_c];
         const sg_u64 *sg_buffers = sg_pointers + (sg_i64)sg_this.tensor * SG_BUFFERS;
@@ -558,7 +571,9 @@ extern "C" __global__ void __launch_bounds__(SG_THREADS, 1)
 sg_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_table, const double *sg_reduced,
            const double *sg_over_all, const double *sg_sizes, double sg_total_size, double *sg_computed,
            double *sg_kept, const double *sg_shared, double *sg_shared_new, long long sg_leader,
-           long long sg_n_tensors) {
+           long long sg_n_tensors SG_SKIP_ARGUMENT
+) {
+    SG_UNLESS_SKIPPED
     for (sg_i64 sg_i = (sg_i64)blockIdx.x * blockDim.x + threadIdx.x; sg_i < sg_n_tensors;
          sg_i += (sg_i64)gridDim.x * blockDim.x) {
         const sg_i64 sg_position = sg_positions[sg_i];

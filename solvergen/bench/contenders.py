@@ -53,7 +53,8 @@ def traffic_limit(optimizer: type[Optimizer], options: Mapping[str, bool], draw:
             param,
             param.shape,
             tuple(
-                backend.allocate(param, 0.0) if state in active else None for state in definition.array_states
+                backend.allocate(param, 0.0, definition.copies.get(state)) if state in active else None
+                for state in definition.array_states
             ),
             tuple(backend.allocate(param, 0.0) for _ in definition.carried),
         )

@@ -112,7 +112,8 @@ def _widths(definition: Definition, param: str, grad: str) -> dict[str, int]:
     """Bytes of an element of each buffer, in the order of the pointer table."""
     widths = {"param": STORAGE_TYPES[param].itemsize, "grad": STORAGE_TYPES[grad].itemsize}
     arrays = (*definition.array_states, *definition.carried)
-    return {**widths, **dict.fromkeys(arrays, compute_dtype(param).itemsize)}
+    copies = {name: STORAGE_TYPES[dtype].itemsize for name, dtype in definition.copies.items()}
+    return {**widths, **dict.fromkeys(arrays, compute_dtype(param).itemsize), **copies}
 
 
 def _local(widths: Mapping[str, int], name: str) -> str:

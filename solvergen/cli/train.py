@@ -140,7 +140,6 @@ def train(
     Ctrl-C stops after the iteration and snapshots (snapshot_after_train); a second one ends at once.
     """
     from solvergen.solver.factory import blaming_the_net, find_factory, make_nets
-    from solvergen.solver.parameters.model import SolverParameters
     from solvergen.solver.signals import EFFECTS as KNOWN
     from solvergen.solver.signals import handled
     from solvergen.solver.training.events import Warned
@@ -153,7 +152,7 @@ def train(
     for name, effect in (("sigint", sigint), ("sighup", sighup), ("sigterm", sigterm)):
         if effect not in KNOWN:
             raise typer.BadParameter(f"an effect is {EFFECTS}", param_hint=f"'--{name}-effect'")
-    params, warnings = _on_gpu(SolverParameters.from_file(solver), gpu, backend)
+    params, warnings = _on_gpu(_parameters(solver, net), gpu, backend)
     for file in [*_list(weights or ""), *([] if snapshot is None else [str(snapshot)])]:
         os.stat(file)  # making nets may take long; a file that isn't there is told before
     if snapshot is not None and params.has("weights"):
@@ -290,7 +289,7 @@ def time_net(
             state = _state(NetState(phase="TRAIN", level=0), level, stage)
             made = find_factory(net).make("TRAIN", params=params, source=_source(model), state=state)
         else:
-            of_file = SolverParameters.from_file(solver)
+            of_file = _parameters(solver, net)
             params, warnings = _on_gpu(of_file.replaced(**dict.fromkeys(NOT_TIMED)), gpu, backend)
             if level is not None or stage is not None:
                 params = params.replaced(train_state=_state(params.train_state, level, stage))
@@ -321,6 +320,21 @@ def time_net(
     say("*** Benchmark ends ***", "caffe.cpp:429")
     if as_json:
         print_json(times.as_json())
+
+
+def _parameters(solver: Path, net: str) -> SolverParameters:
+    """What the file says. An optimizer that isn't known may be one that the net's module registers."""
+    from solvergen.solver.factory import find_factory
+    from solvergen.solver.parameters.error import SolverParametersError
+    from solvergen.solver.parameters.model import SolverParameters
+
+    try:
+        return SolverParameters.from_file(solver)
+    except SolverParametersError as error:
+        if all(finding.field != "optimizer" for finding in error.findings):
+            raise
+        find_factory(net)  # importing it may take long, so not before
+        return SolverParameters.from_file(solver)
 
 
 def _on_gpu(

@@ -19,6 +19,8 @@ from solvergen.ir.types import Rank
 
 BODY_INDENT = " " * 8
 _TYPES = {Role.PARAM: "sg_param", Role.GRAD: "sg_grad", Role.STATE: "sg_state"}
+_COPIES = {"bfloat16": "sg_bf16", "float16": "sg_f16"}
+"""The types of copies of the parameter in another storage type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ class KernelContext:
     """All that a kernel's template places.
 
     ``staged``: there are several passes, or reductions, or stages. The numbers are the widths of tables.
-    ``writes_grad``: a pass stores into the gradient.
+    ``writes_grad``: a pass stores into the gradient. ``copies``: the buffers that are copies of the parameter
+    in another storage type.
     """
 
     preamble: str
@@ -100,6 +103,7 @@ class KernelContext:
     n_states: int
     n_shared: int
     writes_grad: bool
+    copies: tuple[BufferContext, ...]
     has_lines: bool
     n_row_totals: int
     n_row_values: int
@@ -154,6 +158,7 @@ def kernel_context(unit: Unit, template: str, library: Library) -> KernelContext
         n_states=max(1, len(schedule.device_states)),
         n_shared=max(1, len(schedule.shared_states)),
         writes_grad=any(b.stored and b.type == "sg_grad" for sweep in passes for b in sweep.buffers),
+        copies=tuple(b for b in passes[0].buffers if b.type in _COPIES.values()) if passes else (),
         has_lines=bool(schedule.view),
         n_row_totals=max(1, len(schedule.totals(Rank.ROWS))),
         n_row_values=_width(schedule.line_values, Rank.ROWS),
@@ -175,6 +180,7 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
     schedule = unit.schedule
     names = printer.names
     symbols = {s.name: s for s in unit.optimised.symbols}
+    copies = {s.name: _COPIES[s.dtype] for s in unit.spec.state if s.dtype}
     body = body_lines(sweep.body, printer, BODY_INDENT, unit.source)
     read = {name for statement in sweep.body for name in names_in(statement.value)}
     loads = {load.buffer: load for load in sweep.loads}
@@ -186,7 +192,8 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
             BufferContext(
                 name=names[buffer],
                 index=index,
-                type="sg_state" if buffer in schedule.carried else _TYPES[symbols[buffer].role],
+                type=copies.get(buffer)
+                or ("sg_state" if buffer in schedule.carried else _TYPES[symbols[buffer].role]),
                 guard=None if buffer in schedule.carried else macro_condition(symbols[buffer].guard),
                 pointer=f"sg_{buffer}_at",
                 value=names[buffer],

@@ -59,7 +59,10 @@ def schema_text(unit: Unit) -> str:
             for o in spec.options
         ),
         state=tuple(
-            f"State({string(s.name)}, shape={string(s.shape)}, doc={string(s.doc)})" for s in spec.state
+            f"State({string(s.name)}, shape={string(s.shape)}, "
+            + (f"dtype={string(s.dtype)}, " if s.dtype else "")
+            + f"doc={string(s.doc)})"
+            for s in spec.state
         ),
         table=tuple(string(column.name) for column in unit.schedule.table),
         staged=_staged(unit.schedule),

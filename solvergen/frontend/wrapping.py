@@ -44,6 +44,8 @@ OPTIONS = (
     Option("wrap_clip_global", False, "clip gradients by the norm of all together"),
     Option("wrap_keep_average", False, "keep an average of the parameters"),
     Option("wrap_write_update", False, "leave the update in the gradient's buffer"),
+    Option("wrap_keep_bfloat16", False, "keep a copy of the parameters in bfloat16"),
+    Option("wrap_keep_float16", False, "keep a copy of the parameters in float16"),
 )
 STATE = (
     ("wrap_sum", "0", "param", "wrap_accumulate", "sum of the gradients of calls that didn't update"),
@@ -51,6 +53,8 @@ STATE = (
     ("wrap_average", "param", "param", "wrap_keep_average", "exponential average of the parameters"),
     ("wrap_norm", "0", "shared", "wrap_clip_global", "norm of all gradients together in the last update"),
 )
+SHADOWS = {"wrap_bfloat16": "bfloat16", "wrap_float16": "float16"}
+"""Copies of the parameter in other storage types, kept with the options ``wrap_keep_...``."""
 _SIGN = "where(wrap_maximize != 0, -1, 1)"
 _SCALE = f"{_SIGN}*where(wrap_clip_sum != 0, 1, wrap_normalize)"
 _LIMITED = "wrap_max_grad_norm/(wrap_norm + wrap_clip_eps)"
@@ -87,6 +91,7 @@ AFTER = (
     (None, "param = where(wrap_from_below != 0, max(param, wrap_low), param)"),
     (None, "param = where(wrap_from_above != 0, min(param, wrap_high), param)"),
     ("wrap_keep_average", "wrap_average = wrap_average_decay*wrap_average + (1 - wrap_average_decay)*param"),
+    *((f"wrap_keep_{dtype}", f"{name} = param") for name, dtype in SHADOWS.items()),
 )
 ACCUMULATE = "wrap_accumulate"
 WRITE_UPDATE = "wrap_write_update"
@@ -94,6 +99,7 @@ BEGIN = "wrap_before = param"
 DIFFERENCE = "wrap_update = wrap_before - param"
 WRITE = "grad = wrap_update"
 PARAM = "param"
+_SHADOW_DOC = "copy of the parameter in another type"
 _PLACES = [text for _, text in (*BEFORE, *AFTER)] + [DECAY, BEGIN, DIFFERENCE, WRITE]
 
 
@@ -114,6 +120,10 @@ def wrapped(spec: Spec) -> Spec:
         State(name, _text(init) if init == "param" else float(init), shape, _text(when), True, doc)
         for name, init, shape, when, doc in STATE
         if when != ACCUMULATE or not again
+    )
+    state += tuple(
+        State(name, _text("param"), "param", _text(f"wrap_keep_{dtype}"), True, _SHADOW_DOC, dtype)
+        for name, dtype in SHADOWS.items()
     )
     options = tuple(option for option in OPTIONS if option.name != ACCUMULATE or not again)
     constraints = (*spec.constraints, _ONE_CALL if again else _NO_SUM, *_CONSTRAINTS)

@@ -15,11 +15,11 @@ import numpy as np
 from solvergen.errors import ArrayError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.definition import Definition, Initial
-from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
+from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype, numpy_dtype
 from solvergen.runtime.workspace import HostWorkspace
 
 if TYPE_CHECKING:
-    from solvergen.runtime.backends.base import LaunchPlan, RowWork
+    from solvergen.runtime.backends.base import Flags, LaunchPlan, RowWork
 
 ARRAY_TYPES = (np.ndarray, np.memmap)
 """Exact types that count as host arrays. Other subclasses (masked arrays, matrices) mean something else
@@ -128,15 +128,23 @@ class HostArrays:
         start = address_of(array)
         return start, start + array.nbytes
 
-    def allocate(self, param: HostArray, init: Initial) -> HostArray:
-        """A new array of the parameter's shape and compute type, filled with ``init``."""
-        dtype = compute_dtype(param.dtype.name)
+    def allocate(self, param: HostArray, init: Initial, dtype: str | None = None) -> HostArray:
+        """A new array of the parameter's shape, filled with ``init``; of its compute type, or ``dtype``."""
+        return self._filled(param, init, state_dtype(param, dtype))
+
+    def _filled(self, param: HostArray, init: Initial, dtype: np.dtype[Any]) -> HostArray:
         if init == "param":
-            return np.array(param, dtype=dtype, order="C", copy=True, subok=False)
+            return np.array(converted(param, dtype), order="C", copy=True, subok=False)
         if init == 0.0 and math.copysign(1.0, init) > 0.0:
             return np.zeros(param.shape, dtype)  # pages of large arrays are touched only by the first step
         with np.errstate(all="ignore"):
             return np.full(param.shape, init, dtype)
+
+    def flags(self, params: Sequence[HostArray]) -> Flags:
+        """Flags are read where they lie."""
+        from solvergen.runtime.skipping import HostFlags
+
+        return HostFlags()
 
     def read_rows(
         self, what: str, param: HostArray, indices: object, rows: object
@@ -230,6 +238,20 @@ class KeptParameters:
         """Overwrite the parameters."""
         for param, kept in self._pairs:
             param[...] = narrowed(kept, param.dtype)
+
+
+def state_dtype(param: Array, dtype: str | None) -> np.dtype[Any]:
+    """The dtype of a state's array: the parameter's compute type unless ``dtype`` is another's name."""
+    return compute_dtype(param.dtype.name) if dtype is None else numpy_dtype(dtype)
+
+
+def converted(values: HostArray, dtype: np.dtype[Any]) -> HostArray:
+    """``values`` rounded to ``dtype``, as kernels do it: of float64 to half the width of float32 by way of
+    float32 (NumPy alone would round float16 once, and bfloat16 twice)."""
+    with np.errstate(all="ignore"):
+        if values.dtype == np.float64 and dtype.itemsize == 2:
+            values = values.astype(np.float32)
+        return values.astype(dtype, copy=False)
 
 
 def narrowed(kept: HostArray, dtype: np.dtype[Any]) -> HostArray:

@@ -8,9 +8,8 @@ it takes part.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from solvergen.errors import OptimizerError, SnapshotMismatch
 from solvergen.runtime.arrays import Array
-from solvergen.runtime.backends.base import Backend, TensorPlan
+from solvergen.runtime.backends.base import Backend, Skip, TensorPlan
 from solvergen.runtime.buffers import type_name
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.constraints import (
@@ -63,24 +62,30 @@ class Constraints:
         ]
 
     def bound(
-        self, members: Sequence[int] | None, first: Callable[[], None] | None
+        self, members: Sequence[int] | None, first: Callable[[], None] | None, skip: Skip | None = None
     ) -> Callable[[], None] | None:
-        """What comes behind an update of these tensors (None: all): ``first``, then their constraints.
+        """What comes behind an update of these tensors (None: all): ``first``, then their constraints, which
+        ``skip`` may leave out with the update.
 
         Everything is checked and prepared here. None if there is nothing to do.
         """
         wanted = self.chosen.keys() if members is None else self.chosen.keys() & set(members)
-        work = [run for holder in self._holders if (run := holder.bind(wanted)) is not None]
-        if not work:
+        bound = [holder for holder in self._holders if holder.bind(wanted, skip)]
+        if not bound:
             return first
 
         def behind() -> None:
             if first is not None:
                 first()
-            for run in work:
-                run()
+            for holder in bound:
+                holder.launch()
 
         return behind
+
+    def release(self) -> None:
+        """Let go of what was bound, launched or not."""
+        for holder in self._holders:
+            holder.release()
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +123,7 @@ class _Holder:
                 Group(definition, (plan.name,), _all_values(definition, part), part.options, {}, _nothing)
             )
         self._arrays: list[Array] = [tensor.plan.param for tensor in held]
+        self._bound: LaunchSet | StagedLaunchSet | None = None
         self._settings = Settings(groups)
         self._cohorts = Cohorts([Cohort(i, 0, (), [i]) for i in range(len(held))], len(held))
         workspace = make_workspace(definition, backend, held, groups)
@@ -125,27 +131,33 @@ class _Holder:
             definition, backend, held, [group.options for group in groups], workspace, owners=()
         )
 
-    def bind(self, wanted: Any) -> Callable[[], None] | None:
-        """What holds those of these tensors that it is there for."""
+    def bind(self, wanted: Container[int], skip: Skip | None) -> bool:
+        """Prepare to hold those of these tensors that it is there for; False if there are none."""
         arrays = [
             array if i in wanted else None for i, array in zip(self._positions, self._arrays, strict=True)
         ]
         if all(array is None for array in arrays):
-            return None
-        bound = self._launches.bind(arrays)
+            return False
+        self._bound = bound = self._launches.bind(arrays)
+        if skip is not None:
+            bound.unless(skip)
         bound.follow(self._cohorts)
         self._settings.refresh()
         with np.errstate(all="ignore"):
             rows, wide, _ = host_step(self._definition, self._settings, bound.cohorts, self._backend.table)
             bound.fill(rows, wide)
-        return partial(_run, bound)
+        return True
 
+    def launch(self) -> None:
+        """Hold what is bound."""
+        assert self._bound is not None
+        self._bound.launch()
 
-def _run(bound: LaunchSet | StagedLaunchSet) -> None:
-    try:
-        bound.launch()
-    finally:
-        bound.release()
+    def release(self) -> None:
+        """See ``Constraints``."""
+        if self._bound is not None:
+            self._bound.release()
+            self._bound = None
 
 
 def _nothing() -> None:

@@ -70,11 +70,15 @@ class State:
     """A state: an array shaped as its parameter (``"param"``), one float a tensor (``"scalar"``), one
     float for the whole optimizer (``"shared"``), or one float for each line of a tensor (its rows, columns or
     matrices; ``"leading"``, ``"trailing"`` and ``"blocks"`` are rows or columns of the views of these
-    names)."""
+    names).
+
+    ``dtype``: of a copy of the parameter in another storage type, which is written and never read; it can be
+    made anew from the parameter, so no snapshot has it. Arrays of other states have the compute type."""
 
     name: str
     shape: Shape = "param"
     doc: str = ""
+    dtype: str = ""
 
     @property
     def rank(self) -> Rank | None:
@@ -238,6 +242,11 @@ class Definition:
         """Names of the states shaped as the parameter: the kernels' buffers after ``param, grad``, before
         ``carried``."""
         return tuple(s.name for s in self.state if s.shape == "param")
+
+    @cached_property
+    def copies(self) -> dict[str, str]:
+        """The array states that are copies of the parameter in another storage type, and that type."""
+        return {s.name: s.dtype for s in self.state if s.dtype}
 
     @cached_property
     def scalar_states(self) -> tuple[str, ...]:

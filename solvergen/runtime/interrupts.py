@@ -32,7 +32,7 @@ class NothingDone(KeyboardInterrupt):
     """
 
 
-def uninterrupted(work: Callable[[], None]) -> None:
+def uninterrupted(work: Callable[[], object]) -> None:
     """Call ``work``. Signals that arrive meanwhile are handled, by the handlers that the program has, when
     it is done: Ctrl-C raises the usual KeyboardInterrupt then, a handler of SIGALRM its TimeoutError.
 

@@ -24,7 +24,7 @@ from solvergen.errors import (
 )
 from solvergen.runtime import backends, config, restoring
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.backends.base import Backend, Workspace
+from solvergen.runtime.backends.base import Backend, Flags, Skip, Workspace
 from solvergen.runtime.blocks import BLOCKS, block_counts, read_blocks
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
@@ -121,11 +121,15 @@ class Optimizer:
         arrays = adopt_all(self._backend, read.names, read.arrays)
         counts = block_counts(read.names, [array.shape for array in arrays], self._given_blocks)
         self._tensors = make_tensors(definition, self._backend, read.names, arrays, self._groups, counts)
-        self._cohorts = Cohorts(_first_cohorts(definition, self._groups, self._positions), len(self._names))
+        self._all_cohorts = Cohorts(
+            _first_cohorts(definition, self._groups, self._positions), len(self._names)
+        )
         self._workspace = make_workspace(definition, self._backend, self._tensors, self._groups)
         self._launches = Launches(
             definition, self._backend, self._tensors, [g.options for g in self._groups], self._workspace
         )
+        self._flags: Flags | None = None
+        self._outstanding: tuple[Skip, Callable[[], None]] | None = None
         self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
         self._constraint: Callable[[str, Any], object] | None = None
         self._constraints = self._constraints_of(constraints)
@@ -135,9 +139,9 @@ class Optimizer:
     def step(self, gradients: Callable[[], tuple[Loss, Any]]) -> Loss: ...
 
     @overload
-    def step(self, gradients: Any) -> bool: ...
+    def step(self, gradients: Any, *, found_inf: Any = None) -> bool: ...
 
-    def step(self, gradients: Any) -> Any:
+    def step(self, gradients: Any, *, found_inf: Any = None) -> Any:
         """Update every parameter that has a gradient, in place.
 
         ``gradients``: laid out as the parameters were; None leaves a tensor alone, its state and its count
@@ -146,7 +150,13 @@ class Optimizer:
         they are and returns ``(loss, gradients)``; a rule that evaluates the gradient several times in a step
         takes nothing else, and calls it each time.
 
-        Returns True, or False if ``nonfinite="skip"`` left the step out; given a function, the loss of its
+        ``found_inf``: a number, or an array of one element on the parameters' device (float32 as torch's
+        GradScaler has it, bool or whole); if it isn't 0 nothing changes, and no call is counted. A GPU looks
+        at it by itself: the host goes on, and finds out when ``t``, ``steps``, scalar states or a snapshot
+        are asked for, or at the next step.
+
+        Returns True, or False if ``nonfinite="skip"`` or ``found_inf`` left the step out (True if only a GPU
+        knows the latter); given a function, the loss of its
         first evaluation. Raises ArrayError for gradients that can't be used and for a parameter that has been
         made read-only, NonfiniteGradient under ``nonfinite="raise"``, OptimizerError where a function is
         missing or returns something else, and what the function raises; nothing has changed then.
@@ -155,6 +165,8 @@ class Optimizer:
         (Ctrl-C) that arrive during a launch are handled when the step is done; those that arrive while the
         function runs, or before it runs again, at once, and if they raise, nothing has changed.
         """
+        if found_inf is not None:
+            return self._step_unless(found_inf, gradients)
         if callable(gradients) or self._calling or self.definition.evaluations:
             return self._step_by(gradients)
         return self._step(self._layout.flatten(gradients), None)
@@ -171,15 +183,34 @@ class Optimizer:
         self._step(self._layout.flatten(found), given if several else None)
         return loss
 
-    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
-        """A step by these gradients, and by those of the closure for a rule that evaluates some anew."""
+    def _step_unless(self, found_inf: object, gradients: Any) -> bool:
+        """A step that a flag may leave out."""
+        self._check_idle("step")
+        several = bool(self.definition.evaluations)
+        if several or is_closure(gradients):
+            raise OptimizerError(
+                "found_inf speaks of gradients that are there already, not of those that a function"
+                + (f" evaluates, as {type(self).__name__} asks for in a step" if several else " evaluates")
+                + ": leave it out, and make the optimizer with nonfinite='skip' instead"
+            )
+        flat = self._layout.flatten(gradients)
+        if self._flags is None:
+            self._flags = self._backend.flags([tensor.plan.param for tensor in self._tensors])
+        skip = self._flags.read(found_inf)
+        if isinstance(skip, bool):
+            return not skip and self._step(flat, None)
+        return self._step(flat, None, skip)
+
+    def _step(self, flat: Sequence[object], closure: Closure | None, skip: Skip | None = None) -> bool:
+        """A step by these gradients, and by those of the closure for a rule that evaluates some anew.
+        ``skip`` may leave it out."""
         try:
             bound = self._launches.bind(flat)
         except ByRows:
-            return self._step_by_rows(flat)
-        return self._step_bound(bound, flat, closure)
+            return self._step_by_rows(flat, skip)
+        return self._step_bound(bound, flat, closure, skip=skip)
 
-    def _step_by_rows(self, flat: Sequence[object]) -> bool:
+    def _step_by_rows(self, flat: Sequence[object], skip: Skip | None) -> bool:
         """A step in which some gradients are given by rows."""
         tensors, gradients, parts = list(self._tensors), list(flat), []
         for i, gradient in enumerate(flat):
@@ -197,7 +228,7 @@ class Optimizer:
             for part in parts:
                 part.scatter()
 
-        return self._step_bound(launches.bind(gradients), gradients, None, scatter)
+        return self._step_bound(launches.bind(gradients), gradients, None, scatter, skip)
 
     def _step_bound(
         self,
@@ -205,12 +236,18 @@ class Optimizer:
         flat: Sequence[object],
         closure: Closure | None,
         finish: Callable[[], None] | None = None,
+        skip: Skip | None = None,
     ) -> bool:
         """A step by the gradients that are bound. ``finish`` is what comes behind the launches."""
         try:
-            if self._policy != "propagate" and not self._may_step(bound, flat):
-                return False
-            bound.follow(self._cohorts)
+            if self._policy != "propagate":
+                if skip is not None and skip.is_set():  # the policy waits for the GPU anyhow
+                    return False
+                if not self._may_step(bound, flat):
+                    return False
+            if self._outstanding is not None:
+                self._settle()
+            bound.follow(self._all_cohorts)
             self._settings.refresh()
             table = self._backend.table
             with np.errstate(all="ignore"):
@@ -219,20 +256,71 @@ class Optimizer:
                 )
                 bound.fill(rows, wide)
             if self._constraints is not None:
-                finish = self._constraints.bound(bound.members, finish)
-            launch = (
-                partial(_launch, finish)
-                if closure is None
-                else partial(self._launch_evaluating, closure, finish)
-            )
+                finish = self._constraints.bound(bound.members, finish, skip)
+            plain = closure is None and skip is None
+            launch = partial(_launch, finish) if plain else self._other_launch(closure, finish, skip)
             uninterrupted(partial(launch, bound, scalars))
         except LeftOut:
             return False
         finally:
             bound.release()
+            if self._constraints is not None:
+                self._constraints.release()
         if self._constraint is not None:
+            if skip is not None and skip.is_set():
+                self._settle()
+                return False
             self._constrain(bound.members)
         return True
+
+    def _other_launch(
+        self, closure: Closure | None, finish: Callable[[], None] | None, skip: Skip | None
+    ) -> Callable[[LaunchSet | StagedLaunchSet, Sequence[tuple[float, ...]]], object]:
+        """What launches a step with evaluations in it, or one that ``skip`` may leave out."""
+        if closure is not None:
+            return partial(self._launch_evaluating, closure, finish)
+        assert skip is not None
+        return partial(self._launch_unless, skip, finish)
+
+    def _launch_unless(
+        self,
+        skip: Skip,
+        finish: Callable[[], None] | None,
+        bound: LaunchSet | StagedLaunchSet,
+        scalars: Sequence[tuple[float, ...]],
+    ) -> None:
+        bound.unless(skip)
+        self._await(skip, _launch(finish, bound, scalars), bound)
+
+    def _await(self, skip: Skip, undo: Callable[[], None], bound: LaunchSet | StagedLaunchSet) -> None:
+        """Remember what is to be taken back if it turns out that a step was left out."""
+
+        def take_back() -> None:
+            undo()
+            bound.take_back()
+
+        self._outstanding = skip, take_back
+
+    def _settle(self) -> None:
+        """Find out whether the last step was left out, if that isn't known yet, and count accordingly."""
+        if self._outstanding is None:
+            return
+        skip, take_back = self._outstanding
+        left_out = skip.is_set()
+
+        def settle() -> None:
+            self._outstanding = None
+            if left_out:
+                take_back()
+
+        uninterrupted(settle)
+
+    @property
+    def _cohorts(self) -> Cohorts:
+        """The counts and the scalar states on the host, as they are after the last step."""
+        if self._outstanding is not None:
+            self._settle()
+        return self._all_cohorts
 
     # What wrapped optimizers do otherwise.
 
@@ -261,6 +349,7 @@ class Optimizer:
         """Raises OptimizerError if ``what`` can't be done now."""
         if self._calling:
             raise OptimizerError(f"a step is under way: {what} can't be called by {self._calling}")
+        self._settle()
 
     def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
         """A snapshot of the wrapped optimizer without what wraps it; others as they are."""
@@ -578,6 +667,7 @@ class Optimizer:
     def _existing_workspace(self) -> Workspace:
         if self._workspace is None:
             raise CompilerBug(f"{self.definition.name} has states on the device, but isn't staged")
+        self._settle()
         return self._workspace
 
     def _read_workspace(self) -> tuple[HostArray, HostArray]:
@@ -666,8 +756,8 @@ def _launch(
     finish: Callable[[], None] | None,
     bound: LaunchSet | StagedLaunchSet,
     scalars: Sequence[tuple[float, ...]],
-) -> None:
-    """A step whose gradients are all bound."""
+) -> Callable[[], None]:
+    """A step whose gradients are all bound. Returns what takes back what it has counted."""
     undo = advance(bound.cohorts, scalars)
     try:
         bound.launch()
@@ -678,6 +768,7 @@ def _launch(
         # comes when a launch has returned finds the step done.
         undo()
         raise
+    return undo
 
 
 def _shared(name: str, doc: str) -> property:

@@ -20,6 +20,7 @@ from solvergen.runtime.backends.base import (
     BoundLauncher,
     Launcher,
     LaunchPlan,
+    Skip,
     StagedLauncher,
     Step,
     Workspace,
@@ -111,6 +112,14 @@ class BoundSet(Generic[L]):
             for table in {launch.dtype: launch.table for launch in self.launches}.values():
                 table[...] = rows
 
+    def take_back(self) -> None:
+        """The last launch has done nothing: forget what stands on the host for it."""
+
+    def unless(self, skip: Skip) -> None:
+        """What is launched until ``release`` does nothing if this is set."""
+        for launch in self.launches:
+            skip.guard(launch.launcher)
+
     def finite(self) -> bool:
         """Whether all bound gradients are finite."""
         return all(launch.launcher.finite() for launch in self.launches)
@@ -178,6 +187,11 @@ class StagedLaunchSet(BoundSet[StagedLauncher]):
         """Run the update of everything that is bound. ``evaluate`` binds other gradients."""
         if self._steps:
             self._workspace.run(self._steps, evaluate)
+
+    def take_back(self) -> None:
+        """See ``BoundSet``."""
+        if self._steps:
+            self._workspace.take_back()
 
 
 class Launches:

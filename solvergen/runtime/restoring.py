@@ -63,7 +63,7 @@ def snapshot(
                 arrays={
                     name: backend.to_host(state)
                     for name, state in zip(definition.array_states, tensor.plan.states, strict=True)
-                    if state is not None
+                    if state is not None and name not in definition.copies
                 }
                 | {name: lines.get(tables, name, i) for name in lines if name in active},
                 param=backend.to_host(tensor.plan.param) if params else None,
@@ -75,7 +75,7 @@ def snapshot(
         class_name=definition.class_name,
         digest=definition.digest,
         version=solvergen.__version__,
-        schema=tuple((state.name, state.shape) for state in definition.state),
+        schema=tuple((state.name, state.shape) for state in definition.state if not state.dtype),
         groups=tuple(_group_data(group) for group in groups),
         tensors=tuple(kept),
         shared={
@@ -145,7 +145,7 @@ def restore(
     copies: list[tuple[Array, HostArray]] = []
     for tensor, kept in zip(tensors, found.tensors, strict=True):
         for name, state in zip(definition.array_states, tensor.plan.states, strict=True):
-            if state is not None:
+            if state is not None and name not in definition.copies:
                 copies.append((writable(state, f"state {name!r} of {tensor.plan.name!r}"), kept.arrays[name]))
         if params and kept.param is not None:
             copies.append((writable(tensor.plan.param, f"parameter {tensor.plan.name!r}"), kept.param))

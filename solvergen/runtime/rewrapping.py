@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -12,9 +12,9 @@ import numpy as np
 from solvergen.errors import SnapshotWarning
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
-from solvergen.runtime.groups import multipliers_of
+from solvergen.runtime.groups import Group, multipliers_of
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
-from solvergen.runtime.wrappers import PREFIX
+from solvergen.runtime.wrappers import PREFIX, SHADOWS
 
 T = TypeVar("T")
 
@@ -101,7 +101,9 @@ def with_wrappers(
         scalars = {**dict.fromkeys(_wrappers(own.scalars), 0.0), **tensor.scalars}
         return replace(tensor, scalars=scalars, arrays=arrays)
 
-    wraps = tuple((state.name, state.shape) for state in definition.state if _is_of(state.name))
+    wraps = tuple(
+        (state.name, state.shape) for state in definition.state if _is_of(state.name) and not state.dtype
+    )
     same = data.digest == bare.digest
     return replace(
         data,
@@ -113,6 +115,19 @@ def with_wrappers(
         tensors=tuple(map(tensor_of, data.tensors)),
         shared={**dict.fromkeys(_wrappers(ours.shared), 0.0), **data.shared},
     )
+
+
+def with_own_copies(data: SnapshotData, groups: Sequence[Group]) -> SnapshotData:
+    """A snapshot as if the optimizer that wrote it had kept the copies of parameters that ``groups`` keep:
+    they are no part of it, and made anew."""
+    own = {name: group.options for group in groups for name in group.names}
+    kept = [f"wrap_keep_{dtype}" for dtype in SHADOWS]
+
+    def options_of(group: GroupData) -> dict[str, bool]:
+        ours = next((own[name] for name in group.members if name in own), {})
+        return {**group.options, **{n: ours[n] for n in kept if n in ours and n in group.options}}
+
+    return replace(data, groups=tuple(replace(g, options=options_of(g)) for g in data.groups))
 
 
 def _is_of(name: str) -> bool:

@@ -83,7 +83,7 @@ def gathered(
         if state is None:
             states.append(None)
             continue
-        part = work.taken(state, places, backend.allocate(own, 0.0))
+        part = work.taken(state, places, backend.allocate(own, 0.0, backend.dtype_of(state)))
         states.append(part)
         back.append((state, part))
 

@@ -62,7 +62,9 @@ def make_tensors(
         for name in group.names:
             param = arrays[position[name]]
             states = tuple(
-                backend.allocate(param, initial[state]) if state in active else None
+                backend.allocate(param, initial[state], definition.copies.get(state))
+                if state in active
+                else None
                 for state in definition.array_states
             )
             carried = tuple(backend.allocate(param, 0.0) for _ in definition.carried) if kernels else ()

@@ -44,6 +44,10 @@ class KernelWorkspace(ABC):
     def commit(self) -> None:
         """Let the rows of shared states change places. Can't fail."""
 
+    def take_back(self) -> None:
+        """See ``Workspace``."""
+        self.commit()  # once more: the rows change back
+
     @abstractmethod
     def read(self) -> tuple[HostArray, HostArray]:
         """See ``Workspace``."""

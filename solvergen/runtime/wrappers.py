@@ -18,6 +18,9 @@ PREFIX = "wrap_"
 
 _ACCUMULATIONS = ("mean", "sum")
 _ORDERS = ("average", "caffe")
+Shadow = Literal["bfloat16", "float16"]
+SHADOWS: tuple[Shadow, ...] = ("bfloat16", "float16")
+"""The types that a copy of the parameters may have."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,6 +53,8 @@ class Wrappers:
         non_negative: the same as a lower bound of 0.
         write_update: after a step the gradients' arrays hold what was subtracted from the parameters.
         average: decay of an exponential average of the parameters; None: there is none.
+        shadow: "bfloat16" or "float16": the type of a copy of the parameters that is kept beside them
+            (``opt.shadows``); None: there is none.
     """
 
     accumulate: int = 1
@@ -69,6 +74,7 @@ class Wrappers:
     average: float | None = None
     normalize: float = 1.0
     write_update: bool = False
+    shadow: Shadow | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -105,6 +111,8 @@ class Wrappers:
                     f"average must be a decay from 0 to 1, or None for no average, not {self.average!r}"
                 )
             put(self, "average", average)
+        if self.shadow is not None:
+            _one_of("shadow", self.shadow, SHADOWS)
         self._check_bounds()
 
     def _check_bounds(self) -> None:
@@ -201,6 +209,7 @@ def wrapper_options(wrappers: Wrappers) -> dict[str, bool]:
         "wrap_clip_global": wrappers.clip_grad_norm is not None,
         "wrap_keep_average": wrappers.average is not None,
         "wrap_write_update": wrappers.write_update,
+        **{f"wrap_keep_{dtype}": wrappers.shadow == dtype for dtype in SHADOWS},
     }
 
 
@@ -226,6 +235,7 @@ def wrappers_of(values: Mapping[str, float], options: Mapping[str, bool]) -> Wra
         average=values["wrap_average_decay"] if options["wrap_keep_average"] else None,
         normalize=values["wrap_normalize"],
         write_update=options["wrap_write_update"],
+        shadow=next((dtype for dtype in SHADOWS if options[f"wrap_keep_{dtype}"]), None),
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solvergen.errors import ArrayError, HyperparameterError, OptimizerError
+from solvergen.runtime import shadows
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.buffers import type_name, writable
 from solvergen.runtime.closures import Closure
@@ -22,8 +23,10 @@ from solvergen.runtime.cohorts import Cohort
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
+from solvergen.runtime.naming import listed
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
+from solvergen.runtime.plan import Launches
 from solvergen.runtime.row_sparse import check_rule, has_rows
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
@@ -36,6 +39,7 @@ from solvergen.runtime.wrappers import (
 )
 
 if TYPE_CHECKING:
+    from solvergen.runtime.backends.base import Skip
     from solvergen.runtime.plan import LaunchSet, StagedLaunchSet
     from solvergen.runtime.state import SnapshotData
 
@@ -150,6 +154,51 @@ class WrappedOptimizer(Optimizer):
         finally:
             uninterrupted(put_back)
 
+    @property
+    def shadows(self) -> TensorView[Any]:
+        """The copies of the parameters in the type that ``Wrappers(shadow=...)`` names, by name: the live
+        arrays. A step writes them with the parameters; what else writes parameters has ``refresh_shadows`` to
+        call (``load`` does so itself).
+
+        Assigning a mapping of names to arrays puts these in the place of those that there are: of the same
+        type and shape, contiguous, on the parameters' device. Raises ArrayError for what can't be used."""
+        if not self._shadows:
+            raise OptimizerError("this optimizer keeps no copy; make one with Wrappers(shadow='bfloat16')")
+        return self._view("shadows", {self._names[i]: i for i in self._shadows}, self._shadows.__getitem__)
+
+    @shadows.setter
+    def shadows(self, arrays: Mapping[str, Any]) -> None:
+        self._check_idle("assigning shadows")
+        if not self._shadows or not isinstance(arrays, Mapping):
+            given = "" if self._shadows else " of an optimizer with Wrappers(shadow=...)"
+            raise OptimizerError(f"shadows{given} is assigned a mapping of names to arrays")
+        unknown = [name for name in arrays if self._positions.get(name) not in self._shadows]
+        if unknown:
+            copies = [self._names[i] for i in self._shadows]
+            raise OptimizerError(f"there is no copy of {listed(unknown)}; copies are of {listed(copies)}")
+        kept = dict(self._shadows)
+        for name, array in arrays.items():
+            i = self._positions[name]
+            kept[i] = shadows.adopted(self._backend, name, self._shadows[i], array)
+        tensors = shadows.in_place(self.definition, self._backend, self._tensors, kept)
+        options = [group.options for group in self._groups]
+        launches = Launches(self.definition, self._backend, tensors, options, self._workspace)
+
+        def take() -> None:
+            self._tensors, self._launches = tensors, launches
+            self._prepare()
+            self._refresh()
+
+        uninterrupted(take)
+
+    def refresh_shadows(self) -> None:
+        """Make the copies anew from the parameters, as they are now."""
+        self._check_idle("refresh_shadows")
+        uninterrupted(self._refresh)
+
+    def _refresh(self) -> None:
+        shadows.refresh(self._backend, self._tensors, self._shadows)
+
     def _exchange(self, param: Array, average: Array, dtype: str) -> Callable[[], None]:
         """Put ``average`` in the place of ``param``. Returns what puts everything back."""
         backend = self._backend
@@ -219,6 +268,7 @@ class WrappedOptimizer(Optimizer):
 
     def _prepare(self) -> None:
         self._writes = self._groups[0].options["wrap_write_update"]
+        self._shadows = shadows.copies_in(self.definition, self._tensors)
         self._sums: Sums | None = None
         if not self._groups[0].options.get("wrap_accumulate"):
             return
@@ -239,7 +289,7 @@ class WrappedOptimizer(Optimizer):
         if self._averaging:
             raise OptimizerError(f"the parameters are their averages: {what} comes after averaged()")
 
-    def _step(self, flat: Sequence[object], closure: Closure | None) -> bool:
+    def _step(self, flat: Sequence[object], closure: Closure | None, skip: Skip | None = None) -> bool:
         self._check_idle("step")
         if (self._writes or self._sums is not None) and has_rows(flat):
             check_rule(self.definition.class_name, self.definition, dict(self._groups[0].options))
@@ -247,11 +297,11 @@ class WrappedOptimizer(Optimizer):
             self._launches.bind(flat).release()
             self._check_bound(flat)
         if self._sums is None:
-            return super()._step(flat, closure)
+            return super()._step(flat, closure, skip)
         if all(gradient is None for gradient in flat):
             return True  # no call: there is nothing to sum
         calls = self.pending + 1
-        return self._update(flat, calls) if calls >= self.wrap_every else self._add(flat, calls)
+        return (self._update if calls >= self.wrap_every else self._add)(flat, calls, skip)
 
     def _check_bound(self, flat: Sequence[object]) -> None:
         """Raises ArrayError for gradients that no update can be written to."""
@@ -268,7 +318,7 @@ class WrappedOptimizer(Optimizer):
                     "written there; give each an array of its own"
                 )
 
-    def _update(self, flat: Sequence[object], calls: int) -> bool:
+    def _update(self, flat: Sequence[object], calls: int, skip: Skip | None = None) -> bool:
         """Update all tensors that have a gradient in this call or in one that was summed up."""
         whole = [
             self._backend.allocate(self._tensors[i].plan.param, 0.0)
@@ -277,34 +327,50 @@ class WrappedOptimizer(Optimizer):
             for i, gradient in enumerate(flat)
         ]
         self._calls = calls
-        return super()._step(whole, None)
+        return super()._step(whole, None, skip)
 
-    def _add(self, flat: Sequence[object], calls: int) -> bool:
+    def _add(self, flat: Sequence[object], calls: int, skip: Skip | None) -> bool:
         """Sum these gradients up, and count the call for all tensors that take part."""
         assert self._sums is not None
         bound = self._sums.launches.bind(flat)
         try:
+            if self._policy != "propagate" and skip is not None and skip.is_set():
+                return False
             if not self._may_step(bound, flat):
                 return False
             bound.follow(self._sums.cohorts)
             taking_part = (i for i in range(len(flat)) if i not in self._frozen and self._takes_part(i))
             members = sorted({*taking_part, *(i for i, g in enumerate(flat) if g is not None)})
             cohorts, _ = self._cohorts.select(None if len(members) == len(flat) else members)
-            uninterrupted(lambda: self._launch_sum(bound, cohorts, calls))
+            uninterrupted(lambda: self._launch_sum(bound, cohorts, calls, skip))
         finally:
             bound.release()
         return True
 
-    def _launch_sum(self, bound: LaunchSet | StagedLaunchSet, cohorts: Sequence[Cohort], calls: int) -> None:
+    def _launch_sum(
+        self,
+        bound: LaunchSet | StagedLaunchSet,
+        cohorts: Sequence[Cohort],
+        calls: int,
+        skip: Skip | None,
+    ) -> None:
         before = [(cohort, cohort.scalars) for cohort in cohorts]
+
+        def undo() -> None:
+            for cohort, scalars in before:
+                cohort.scalars = scalars
+
         try:
+            if skip is not None:
+                bound.unless(skip)
             for cohort in cohorts:
                 cohort.scalars = self._counted(cohort.scalars, calls)
             bound.launch()
         except (Exception, SystemExit, NothingDone):  # as in a step
-            for cohort, scalars in before:
-                cohort.scalars = scalars
+            undo()
             raise
+        if skip is not None:
+            self._await(skip, undo, bound)
 
     def _takes_part(self, tensor: int) -> bool:
         """Whether a call that was summed up had a gradient for this tensor."""
@@ -318,9 +384,14 @@ class WrappedOptimizer(Optimizer):
         return self._counted(cohort.scalars, self._calls)
 
     def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
-        from solvergen.runtime.rewrapping import with_wrappers
+        from solvergen.runtime.rewrapping import with_own_copies, with_wrappers
 
-        return with_wrappers(data, self.definition, unwrapped(type(self)).definition, self._snapshot)
+        found = with_wrappers(data, self.definition, unwrapped(type(self)).definition, self._snapshot)
+        return with_own_copies(found, self._groups)
+
+    def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
+        super()._restore(data, source, params=params, hyperparameters=hyperparameters)
+        uninterrupted(self._refresh)
 
     def __repr__(self) -> str:
         return self._repr(

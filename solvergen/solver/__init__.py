@@ -19,6 +19,7 @@ _HOMES = {
     "policy_of": "solvergen.solver.policies",
     "Choice": "solvergen.solver.choice",
     "chosen": "solvergen.solver.choice",
+    "register_optimizer": "solvergen.solver.registry",
     "Solver": "solvergen.solver.training.solver",
     "seed_all": "solvergen.solver.training.seeding",
     "Action": "solvergen.solver.training.events",

@@ -19,6 +19,7 @@ from solvergen.solver.devices import backend_of, count_gpus
 from solvergen.solver.parameters.error import SolverParametersError
 from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.model import SolverParameters
+from solvergen.solver.registry import find_optimizer, optimizer_names
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -100,7 +101,8 @@ def _of_caffe(params: SolverParameters) -> Chosen:
     name = CAFFE.get(params.type)
     if name is None:
         _refuse(params, "type", f"unknown solver type {quoted(params.type)}; {meant(params.type, CAFFE)}")
-    class_ = _class(name)
+    class_ = find_optimizer(name)
+    assert class_ is not None
     known = definition_of(class_).hyperparameter_names
     values = {"lr": params.base_lr, **{n: getattr(params, n) for n in _OF_CAFFE if n in known}}
     options = {"l1": _is_l1(params)}
@@ -108,11 +110,9 @@ def _of_caffe(params: SolverParameters) -> Chosen:
 
 
 def _of_ours(params: SolverParameters, name: str) -> Chosen:
-    from solvergen.optimizers import __all__ as names
-
-    if name not in names:
-        _refuse(params, "optimizer", f"no optimizer {quoted(name)}; {meant(name, names)}")
-    class_ = _class(name)
+    class_ = find_optimizer(name)
+    if class_ is None:
+        _refuse(params, "optimizer", f"no optimizer {quoted(name)}; {meant(name, optimizer_names())}")
     definition = definition_of(class_)
     values: dict[str, float] = {}
     if "lr" in definition.hyperparameter_names:
@@ -172,13 +172,6 @@ def _wrappers(params: SolverParameters, *, l1: float = 0.0, l2: float = 0.0) -> 
 
 def _is_l1(params: SolverParameters) -> bool:
     return params.weight_decay != 0.0 and params.regularization_type == "L1"
-
-
-def _class(name: str) -> type[Optimizer]:
-    from importlib import import_module
-
-    found: type[Optimizer] = getattr(import_module("solvergen.optimizers"), name)
-    return found
 
 
 def _refuse(params: SolverParameters, name: str, said: str) -> NoReturn:

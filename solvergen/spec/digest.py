@@ -37,7 +37,10 @@ def digest_of(
             for h in hyperparameters
         ],
         [[o.name, _value(o.default)] for o in options],
-        [[s.name, s.shape, _value(s.init), _condition(s.when)] for s in state],
+        [
+            [s.name, s.shape, _value(s.init), _condition(s.when), *([s.dtype] if s.dtype else [])]
+            for s in state
+        ],
         [[normalised(s.equation.text), _condition(s.when)] for s in update],
         [[normalised(c.that.text), _condition(c.when)] for c in constraints],
     ]

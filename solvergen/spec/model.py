@@ -100,6 +100,8 @@ class State:
     hyperparameters and options, or exactly ``param``: a copy of the parameter. ``when``: the condition on
     options under which it exists.
     ``output``: it is there for the caller to read, and needs no effect on the parameter.
+    ``dtype``: of what is a copy of the parameter in another storage type ("bfloat16" or "float16"): it is
+    written and never read, and no snapshot has it. Only wrapped rules have any.
     """
 
     name: str
@@ -108,6 +110,7 @@ class State:
     when: Text | None = None
     output: bool = False
     doc: str = ""
+    dtype: str = ""
     location: Location | None = field(default=None, compare=False, repr=False)
 
     @property

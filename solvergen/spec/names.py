@@ -53,8 +53,8 @@ OPTIMIZER_ATTRIBUTES = (
     "averaged", "averages", "backend", "blocks", "check", "clip_norm", "constraint", "constraints",
     "decay_mult", "definition", "effective", "flush", "freeze", "from_config", "frozen", "get_config",
     "given_options", "group", "groups", "hyperparameters", "load", "load_state_dict", "lr_mult",
-    "multipliers", "name", "names", "nonfinite", "options", "param", "params", "pending", "restore",
-    "save", "set", "shadows", "shared", "state", "state_dict", "step", "steps", "t", "unfreeze",
+    "multipliers", "name", "names", "nonfinite", "options", "param", "params", "pending", "refresh_shadows",
+    "restore", "save", "set", "shadows", "shared", "state", "state_dict", "step", "steps", "t", "unfreeze",
     "wrappers", "zero_grad",
 )  # fmt: skip
 """Attributes of an optimizer and keys of its groups, beside which hyperparameters and options live."""

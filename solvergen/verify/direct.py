@@ -20,7 +20,7 @@ from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.closures import GradientAt
 from solvergen.runtime.definition import Definition
-from solvergen.runtime.dtypes import compute_dtype
+from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.verify import order
 from solvergen.verify.evaluations import gradient_at
 from solvergen.verify.example import Example, Step, Tensor
@@ -67,6 +67,8 @@ class Followed:
             elif state.name in self.lines:
                 shape = state_shape(self.view, self.lines[state.name], param.shape, drawn.blocks)
                 self.arrays[state.name] = np.full(shape, value, np.float64)
+            elif state.dtype:
+                self.arrays[state.name] = _copy_of(param.astype(self.real), state.dtype)
             elif value == "param":
                 self.arrays[state.name] = param.astype(self.real)
             else:
@@ -135,7 +137,9 @@ class Followed:
         # Behind these there may be the gradient, as it is left in its buffer.
         rest = dict(zip(names, results[1 : len(names) + 1], strict=True))
         for name, value in rest.items():
-            if self.arrays.get(name) is not None:
+            if name in self.definition.copies and self.arrays[name] is not None:
+                self.arrays[name] = np.array(_copy_of(stored(value), self.definition.copies[name]))
+            elif self.arrays.get(name) is not None:
                 self.arrays[name] = np.array(kept(name, value) if name in self.lines else stored(value))
             elif self.scalars.get(name) is not None:
                 self.scalars[name] = float(value)
@@ -270,6 +274,12 @@ def _rounding(storage: np.dtype[Any], real: np.dtype[Any]) -> Callable[[Any], An
     if storage == real:
         return lambda elements: elements
     return lambda elements: np.asarray(elements).astype(storage).astype(real)
+
+
+def _copy_of(param: HostArray, dtype: str) -> HostArray:
+    """A parameter in another storage type: rounded to float32 first, whatever it is."""
+    single: HostArray = param.astype(np.float32).astype(numpy_dtype(dtype))
+    return single
 
 
 def effective_of(

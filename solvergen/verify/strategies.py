@@ -220,7 +220,7 @@ def _states(definition: Definition, options: Mapping[str, bool]) -> tuple[list[S
     """The states that are arrays, and the names of the scalar states, that exist under ``options``."""
     active = definition.active_state(**options)
     return (
-        [state for state in definition.reference_arrays if state.name in active],
+        [state for state in definition.reference_arrays if state.name in active and not state.dtype],
         [name for name in definition.all_scalar_states if name in active],
     )
 

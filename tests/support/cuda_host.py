@@ -27,14 +27,13 @@ import numpy as np
 from solvergen.errors import KernelBuildError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of
+from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of, converted, state_dtype
 from solvergen.runtime.cuda.device import Kernel
 from solvergen.runtime.cuda.kernels import Kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
 from solvergen.runtime.cuda.nvrtc import Compiled, numbered
 from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.definition import Initial
-from solvergen.runtime.dtypes import compute_dtype
 
 SHIM = Path(__file__).with_name("cuda_host_shim.h")
 
@@ -78,7 +77,9 @@ class HostCompiler:
         return "sm_host"
 
     def compile(self, text: str, architecture: str, defines: Mapping[str, int] | None = None) -> Compiled:
-        entry = next(name for name in ("sg_finite", "sg_rows", "sg_kernel") if f"{name}(" in text)
+        entry = next(
+            (name for name in ("sg_finite", "sg_rows", "sg_flag") if f"{name}(" in text), "sg_kernel"
+        )
         flags = [
             *FLAGS,
             f"-DSG_ENTRY={entry}",
@@ -177,6 +178,9 @@ class HostDevice:
     def download(self, target: HostArray, address: int) -> None:
         ctypes.memmove(target.ctypes.data, address, target.nbytes)
 
+    def fetch(self, target: HostArray, address: int) -> None:
+        ctypes.memmove(target.ctypes.data, address, target.nbytes)
+
     def synchronize(self) -> None:
         return
 
@@ -214,14 +218,14 @@ class HostCudaBackend(HostArrays):
     name = "cuda"
     table: Literal["kernel", "reference"] = "kernel"
 
-    def allocate(self, param: HostArray, init: Initial) -> HostArray:
+    def allocate(self, param: HostArray, init: Initial, dtype: str | None = None) -> HostArray:
         """A state that begins where the real backend lets it begin, between guards."""
-        dtype = compute_dtype(param.dtype.name)
-        offset = state_offset(address_of(param), param.dtype.itemsize, dtype.itemsize)
-        memory = GuardedMemory(param.size * dtype.itemsize, alignment=WORD, offset=offset)
-        state = memory.bytes.view(dtype).reshape(param.shape)
+        chosen = state_dtype(param, dtype)
+        offset = state_offset(address_of(param), param.dtype.itemsize, chosen.itemsize)
+        memory = GuardedMemory(param.size * chosen.itemsize, alignment=WORD, offset=offset)
+        state = memory.bytes.view(chosen).reshape(param.shape)
         with np.errstate(all="ignore"):
-            state[...] = param if init == "param" else init
+            state[...] = converted(param, chosen) if init == "param" else init
         return state
 
     def prepare(self, plan: LaunchPlan) -> CudaLauncher:

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 4
+#define SG_BUFFERS 6
 #define SG_SCALARS 19
 #define SG_WIDE 10
 #define SG_VALUES 3
@@ -140,6 +140,12 @@ typedef sg_real sg_grad;
 
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
+
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
 
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
@@ -487,6 +493,12 @@ static __attribute__((noinline)) void sg_run_0(
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
     double *restrict sg_lanes_0,
 #endif
@@ -561,6 +573,12 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[3] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[5] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -583,6 +601,12 @@ static __attribute__((noinline)) void sg_run_1(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_clip_global
     double *restrict sg_lanes_0,
@@ -667,6 +691,12 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[3] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[5] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -689,6 +719,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     const sg_real scalar,
@@ -791,6 +827,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     double *restrict sg_row_0,
     const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
 #if SG_OPTION_wrap_accumulate
@@ -828,6 +870,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -868,6 +916,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
     double *restrict sg_halves_0,
     double *restrict sg_columns_0,
     const double *restrict sg_values, const sg_real *restrict sg_row) {
@@ -907,6 +961,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -949,6 +1009,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -994,6 +1060,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
 sg_param const *restrict sg_param_at_1,
 sg_grad const *restrict sg_grad_at_1,
 #if SG_OPTION_wrap_accumulate
@@ -1001,6 +1073,12 @@ sg_state const *restrict sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_1,
 #endif
 sg_param const *restrict sg_param_at_2,
 sg_grad const *restrict sg_grad_at_2,
@@ -1010,6 +1088,12 @@ sg_state const *restrict sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_2,
+#endif
 sg_param const *restrict sg_param_at_3,
 sg_grad const *restrict sg_grad_at_3,
 #if SG_OPTION_wrap_accumulate
@@ -1017,6 +1101,12 @@ sg_state const *restrict sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_3,
 #endif
     double *restrict sg_halves_0,
     double *restrict sg_columns_0,
@@ -1058,6 +1148,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_wrap_accumulate
     scalar,
 #endif
@@ -1094,6 +1190,12 @@ sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1132,6 +1234,12 @@ sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 #if SG_OPTION_wrap_accumulate
     scalar,
 #endif
@@ -1168,6 +1276,12 @@ sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1214,6 +1328,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_wrap_accumulate
     scalar,
 #endif
@@ -1250,6 +1370,12 @@ sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1288,6 +1414,12 @@ sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 #if SG_OPTION_wrap_accumulate
     scalar,
 #endif
@@ -1324,6 +1456,12 @@ sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1406,6 +1544,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at,
+#endif
                         sg_halves_0,
                         sg_columns_0 + sg_c,
                         job->values + sg_position * SG_VALUES,
@@ -1422,6 +1566,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at,
+#endif
                         (sg_param *)buffers[0] + sg_at + 1 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 1 * sg_width,
 #if SG_OPTION_wrap_accumulate
@@ -1429,6 +1579,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at + 1 * sg_width,
 #endif
                         (sg_param *)buffers[0] + sg_at + 2 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 2 * sg_width,
@@ -1438,6 +1594,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at + 2 * sg_width,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at + 2 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at + 2 * sg_width,
+#endif
                         (sg_param *)buffers[0] + sg_at + 3 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 3 * sg_width,
 #if SG_OPTION_wrap_accumulate
@@ -1445,6 +1607,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at + 3 * sg_width,
 #endif
                         sg_halves_0,
                         sg_columns_0 + sg_c,
@@ -1466,6 +1634,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at,
 #endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
@@ -1499,6 +1673,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at,
 #endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
@@ -1539,6 +1719,12 @@ static __attribute__((noinline)) void sg_run_4(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     double *restrict sg_lanes_0,
     double *restrict sg_lanes_1,
@@ -1716,6 +1902,12 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                     (sg_state *)buffers[3] + sg_at + sg_piece,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                    (sg_bf16 *)buffers[4] + sg_at + sg_piece,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                    (sg_f16 *)buffers[5] + sg_at + sg_piece,
+#endif
                     sg_lanes + 0 * SG_LANES + sg_lane,
                     sg_lanes + 1 * SG_LANES + sg_lane,
                     sg_row_scale_lines + (sg_wide ? 0 : sg_piece),
@@ -1740,6 +1932,12 @@ sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at,
 #endif
 const sg_real *restrict sg_row_scale_lines,
 const sg_real *restrict sg_col_scale_lines,
@@ -1871,6 +2069,14 @@ const sg_real *restrict sg_col_scale_lines,
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_5;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_5;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_5;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_11 = wrap_update;
@@ -1886,6 +2092,12 @@ const sg_real *restrict sg_col_scale_lines,
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
+#endif
 }
 
 /* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
@@ -1897,6 +2109,12 @@ sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at,
 #endif
 const sg_real *restrict sg_row_scale_lines,
 const sg_real *restrict sg_col_scale_lines,
@@ -1950,6 +2168,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
 sg_row_scale_lines,
 sg_col_scale_lines,
@@ -2033,6 +2257,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at,
+#endif
                         sg_row_scale_lines + sg_j * SG_TILE_COLUMNS,
                         sg_col_scale_lines + sg_c,
                         job->values + sg_position * SG_VALUES,
@@ -2062,6 +2292,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at,
 #endif
                         sg_row_scale_lines,
                         sg_col_scale_lines,

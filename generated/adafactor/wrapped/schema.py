@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adafactor",
     class_name="WrappedAdafactor",
     spec="specs/adafactor.yaml",
-    digest="71408585a52a1af2b5d0e3a7ec3ef63c70ff0231c86aab765b551e399114122e",
+    digest="6d23fee8a5e28e983285cf36179a274cdd8a0e2fff3eac7cb1a24b0c512f2b3b",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="the largest relative step"),
@@ -50,6 +50,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("row_var", shape="rows", doc="running mean of the rows' mean squared gradients"),
@@ -58,6 +60,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

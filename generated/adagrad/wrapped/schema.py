@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_adagrad",
     class_name="WrappedAdagrad",
     spec="specs/adagrad.yaml",
-    digest="b70f2dd3c65845e636716f912ae1533395d8e158e5d96f6133b49dc147ce4d60",
+    digest="8ea0531d1573e1fefaa17d7aec5b0ce2262556f98c47c378e03acba41f5ce159",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -49,6 +49,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("state_sum", shape="param", doc="sum of squared gradients (torch's sum)"),
@@ -56,6 +58,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 6
+#define SG_BUFFERS 8
 #define SG_SCALARS 24
 #define SG_WIDE 9
 #define SG_VALUES 6
@@ -140,6 +140,12 @@ typedef sg_real sg_grad;
 
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
+
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
 
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
@@ -516,6 +522,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     const sg_real one_minus_lr_times_wrap_weight_decay,
     double *restrict sg_row_0,
     int64_t sg_i) {
@@ -539,6 +551,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     double *restrict sg_row_0,
     const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
@@ -555,6 +573,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
     one_minus_lr_times_wrap_weight_decay,
     sg_row_0 + sg_i,
@@ -574,6 +598,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
     double *restrict sg_halves_0,
     const double *restrict sg_values, const sg_real *restrict sg_row) {
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
@@ -592,6 +622,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
     one_minus_lr_times_wrap_weight_decay,
             &sg_row_0_0,
             sg_i);
@@ -609,6 +645,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
     one_minus_lr_times_wrap_weight_decay,
             &sg_row_0_0,
@@ -657,6 +699,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[5] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[6] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[7] + sg_at,
+#endif
                         sg_halves_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
@@ -678,6 +726,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[6] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[7] + sg_at,
 #endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
@@ -709,6 +763,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[5] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[6] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[7] + sg_at,
+#endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
@@ -730,6 +790,12 @@ static __attribute__((noinline)) void sg_run_1(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_clip_tensor
     double *restrict sg_lanes_0,
@@ -807,6 +873,12 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[5] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[6] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[7] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -831,6 +903,12 @@ static __attribute__((noinline)) void sg_run_2(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_clip_global
     double *restrict sg_lanes_0,
@@ -917,6 +995,12 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[5] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[6] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[7] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -941,6 +1025,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     const sg_real scalar,
@@ -1072,6 +1162,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     double *restrict sg_row_0,
     double *restrict sg_row_1,
     double *restrict sg_row_2,
@@ -1121,6 +1217,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1172,6 +1274,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
 #endif
     double *restrict sg_halves_0,
     double *restrict sg_halves_1,
@@ -1226,6 +1334,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1283,6 +1397,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1373,6 +1493,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[5] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[6] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[7] + sg_at,
+#endif
                         sg_halves_0,
                         sg_halves_1,
                         sg_halves_2,
@@ -1400,6 +1526,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[6] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[7] + sg_at,
 #endif
                         sg_row_0,
                         sg_row_1,
@@ -1437,6 +1569,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[5] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[6] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[7] + sg_at,
+#endif
                         sg_row_0,
                         sg_row_1,
                         sg_row_2,
@@ -1464,6 +1602,12 @@ static __attribute__((noinline)) void sg_run_5(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 *restrict sg_wrap_float16_at,
 #endif
     const sg_real *restrict sg_radial_lines,
     const double *restrict sg_values,
@@ -1614,6 +1758,14 @@ static __attribute__((noinline)) void sg_run_5(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_4;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_4;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_11 = wrap_update;
@@ -1628,6 +1780,12 @@ static __attribute__((noinline)) void sg_run_5(
 #endif
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
 #endif
     }
 }
@@ -1669,6 +1827,12 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
 #endif
 #if SG_OPTION_wrap_keep_average
                     (sg_state *)buffers[5] + sg_at + sg_piece,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                    (sg_bf16 *)buffers[6] + sg_at + sg_piece,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                    (sg_f16 *)buffers[7] + sg_at + sg_piece,
 #endif
                     sg_radial_lines + (sg_wide ? 0 : sg_piece),
                     job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,

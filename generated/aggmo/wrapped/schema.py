@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_aggmo",
     class_name="WrappedAggMo",
     spec="specs/aggmo.yaml",
-    digest="66441fa4dfa65c0356294a6831a261fb366bbdab870e873a83ab7784fecf8a2e",
+    digest="2ce052b06e96a1c085e2dcab7577535b11af8cf4ecca07977e0510427e20c8df",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -53,6 +53,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("momentum_buffer1", shape="param", doc="decaying sum of gradients with beta1"),
@@ -63,6 +65,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_adagrad",
     class_name="WrappedCaffeAdaGrad",
     spec="specs/caffe_adagrad.yaml",
-    digest="5b7e66b87416b14e46e997a0fae431480937c8ec117d853f1cefec6eb2f49583",
+    digest="92278b3f683530263cf301ce374fd4c2225af9a8d0a34f4baf19b320a57376b0",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -47,6 +47,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("history", shape="param", doc="sum of squared gradients"),
@@ -54,6 +56,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_adam",
     class_name="WrappedCaffeAdam",
     spec="specs/caffe_adam.yaml",
-    digest="6ed38a1032ef1bd3bff9c57551771b6bf015c287e39de742b21d25b0d53243e8",
+    digest="61a66459d712b6063192c8e6e406c73198f6e3889345e1bf29191ff25f6ad93c",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -49,6 +49,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("history", shape="param", doc="running mean of the gradient"),
@@ -57,6 +59,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

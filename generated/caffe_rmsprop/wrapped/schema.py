@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_rmsprop",
     class_name="WrappedCaffeRMSProp",
     spec="specs/caffe_rmsprop.yaml",
-    digest="25f5cc5928162c8f36e6d34c661af33af8be4e8e1ce3f03526ef9a12bf1b57f0",
+    digest="5abddf4b585939751dd8a5651f51041a81bd064286731fa9df94d6db27097c95",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -48,6 +48,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("history", shape="param", doc="running mean of squared gradients"),
@@ -55,6 +57,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

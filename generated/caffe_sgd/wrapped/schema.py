@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_caffe_sgd",
     class_name="WrappedCaffeSGD",
     spec="specs/caffe_sgd.yaml",
-    digest="2d23889a801ea5d09853f8e357e947efb39faf3f5c56b592605cc674d7365d91",
+    digest="dc9717f2932f5e2e16539b3d816922aca7555a174e9f497ab7a25076c7878ac8",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate (Caffe's base_lr, after its policy)"),
@@ -47,6 +47,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("history", shape="param", doc="the last step"),
@@ -54,6 +56,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

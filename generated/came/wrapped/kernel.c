@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 5
+#define SG_BUFFERS 7
 #define SG_SCALARS 23
 #define SG_WIDE 9
 #define SG_VALUES 4
@@ -140,6 +140,12 @@ typedef sg_real sg_grad;
 
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
+
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
 
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
@@ -488,6 +494,12 @@ static __attribute__((noinline)) void sg_run_0(
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
     double *restrict sg_lanes_0,
 #endif
@@ -563,6 +575,12 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[6] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -586,6 +604,12 @@ static __attribute__((noinline)) void sg_run_1(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_clip_global
     double *restrict sg_lanes_0,
@@ -671,6 +695,12 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[6] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -694,6 +724,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     const sg_real scalar,
@@ -799,6 +835,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     double *restrict sg_row_0,
     const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
 #if SG_OPTION_wrap_accumulate
@@ -838,6 +880,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -880,6 +928,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
     double *restrict sg_halves_0,
     double *restrict sg_columns_0,
     const double *restrict sg_values, const sg_real *restrict sg_row) {
@@ -921,6 +975,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -965,6 +1025,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1012,6 +1078,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
 sg_param const *restrict sg_param_at_1,
 sg_grad const *restrict sg_grad_at_1,
 sg_state const *restrict sg_exp_avg_at_1,
@@ -1020,6 +1092,12 @@ sg_state const *restrict sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_1,
 #endif
 sg_param const *restrict sg_param_at_2,
 sg_grad const *restrict sg_grad_at_2,
@@ -1030,6 +1108,12 @@ sg_state const *restrict sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_2,
+#endif
 sg_param const *restrict sg_param_at_3,
 sg_grad const *restrict sg_grad_at_3,
 sg_state const *restrict sg_exp_avg_at_3,
@@ -1038,6 +1122,12 @@ sg_state const *restrict sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_3,
 #endif
     double *restrict sg_halves_0,
     double *restrict sg_columns_0,
@@ -1081,6 +1171,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_wrap_accumulate
     scalar,
 #endif
@@ -1119,6 +1215,12 @@ sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1159,6 +1261,12 @@ sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 #if SG_OPTION_wrap_accumulate
     scalar,
 #endif
@@ -1197,6 +1305,12 @@ sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1245,6 +1359,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_wrap_accumulate
     scalar,
 #endif
@@ -1283,6 +1403,12 @@ sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1323,6 +1449,12 @@ sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 #if SG_OPTION_wrap_accumulate
     scalar,
 #endif
@@ -1361,6 +1493,12 @@ sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1445,6 +1583,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         sg_halves_0,
                         sg_columns_0 + sg_c,
                         job->values + sg_position * SG_VALUES,
@@ -1462,6 +1606,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         (sg_param *)buffers[0] + sg_at + 1 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 1 * sg_width,
                         (sg_state *)buffers[2] + sg_at + 1 * sg_width,
@@ -1470,6 +1620,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at + 1 * sg_width,
 #endif
                         (sg_param *)buffers[0] + sg_at + 2 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 2 * sg_width,
@@ -1480,6 +1636,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at + 2 * sg_width,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at + 2 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at + 2 * sg_width,
+#endif
                         (sg_param *)buffers[0] + sg_at + 3 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 3 * sg_width,
                         (sg_state *)buffers[2] + sg_at + 3 * sg_width,
@@ -1488,6 +1650,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at + 3 * sg_width,
 #endif
                         sg_halves_0,
                         sg_columns_0 + sg_c,
@@ -1510,6 +1678,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
 #endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
@@ -1544,6 +1718,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
 #endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
@@ -1585,6 +1765,12 @@ static __attribute__((noinline)) void sg_run_4(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     double *restrict sg_lanes_0,
     const sg_real *restrict sg_row_scale_lines,
@@ -1765,6 +1951,12 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                     (sg_state *)buffers[4] + sg_at + sg_piece,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                    (sg_bf16 *)buffers[5] + sg_at + sg_piece,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                    (sg_f16 *)buffers[6] + sg_at + sg_piece,
+#endif
                     sg_lanes + 0 * SG_LANES + sg_lane,
                     sg_row_scale_lines + (sg_wide ? 0 : sg_piece),
                     sg_one_over_sqrt_exp_avg_sq_row_new_lines + (sg_wide ? 0 : sg_piece),
@@ -1789,6 +1981,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 const sg_real *restrict sg_row_scale_lines,
 const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
@@ -1915,6 +2113,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
 const sg_real *restrict sg_row_scale_lines,
 const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
 const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_col_new_lines,
@@ -1961,6 +2165,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
 sg_row_scale_lines,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines,
@@ -2010,6 +2220,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
 const sg_real *restrict sg_row_scale_lines,
 const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
 const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_col_new_lines,
@@ -2058,6 +2274,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 sg_row_scale_lines + 0 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 0 * SG_TILE_COLUMNS,
@@ -2109,6 +2331,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 sg_row_scale_lines + 0 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 0 * SG_TILE_COLUMNS,
@@ -2163,6 +2391,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
 sg_param const *restrict sg_param_at_1,
 sg_grad const *restrict sg_grad_at_1,
 sg_state *restrict sg_exp_avg_at_1,
@@ -2171,6 +2405,12 @@ sg_state const *restrict sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_1,
 #endif
 sg_param const *restrict sg_param_at_2,
 sg_grad const *restrict sg_grad_at_2,
@@ -2181,6 +2421,12 @@ sg_state const *restrict sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_2,
+#endif
 sg_param const *restrict sg_param_at_3,
 sg_grad const *restrict sg_grad_at_3,
 sg_state *restrict sg_exp_avg_at_3,
@@ -2189,6 +2435,12 @@ sg_state const *restrict sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_3,
 #endif
 const sg_real *restrict sg_row_scale_lines,
 const sg_real *restrict sg_one_over_sqrt_exp_avg_sq_row_new_lines,
@@ -2239,6 +2491,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 sg_row_scale_lines + 0 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 0 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_col_new_lines,
@@ -2284,6 +2542,12 @@ sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
 #endif
 sg_row_scale_lines + 1 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 1 * SG_TILE_COLUMNS,
@@ -2331,6 +2595,12 @@ sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 sg_row_scale_lines + 2 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 2 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_col_new_lines,
@@ -2376,6 +2646,12 @@ sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
 #endif
 sg_row_scale_lines + 3 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 3 * SG_TILE_COLUMNS,
@@ -2431,6 +2707,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 sg_row_scale_lines + 0 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 0 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_col_new_lines,
@@ -2476,6 +2758,12 @@ sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
 #endif
 sg_row_scale_lines + 1 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 1 * SG_TILE_COLUMNS,
@@ -2523,6 +2811,12 @@ sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 sg_row_scale_lines + 2 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 2 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_col_new_lines,
@@ -2568,6 +2862,12 @@ sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
 #endif
 sg_row_scale_lines + 3 * SG_TILE_COLUMNS,
 sg_one_over_sqrt_exp_avg_sq_row_new_lines + 3 * SG_TILE_COLUMNS,
@@ -2671,6 +2971,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         sg_row_scale_lines,
                         sg_one_over_sqrt_exp_avg_sq_row_new_lines,
                         sg_one_over_sqrt_exp_avg_sq_col_new_lines + sg_c,
@@ -2691,6 +2997,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         (sg_param *)buffers[0] + sg_at + 1 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 1 * sg_width,
                         (sg_state *)buffers[2] + sg_at + 1 * sg_width,
@@ -2699,6 +3011,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at + 1 * sg_width,
 #endif
                         (sg_param *)buffers[0] + sg_at + 2 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 2 * sg_width,
@@ -2709,6 +3027,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at + 2 * sg_width,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at + 2 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at + 2 * sg_width,
+#endif
                         (sg_param *)buffers[0] + sg_at + 3 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 3 * sg_width,
                         (sg_state *)buffers[2] + sg_at + 3 * sg_width,
@@ -2717,6 +3041,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at + 3 * sg_width,
 #endif
                         sg_row_scale_lines,
                         sg_one_over_sqrt_exp_avg_sq_row_new_lines,
@@ -2742,6 +3072,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
 #endif
                         sg_row_scale_lines + sg_j * SG_TILE_COLUMNS,
                         sg_one_over_sqrt_exp_avg_sq_row_new_lines + sg_j * SG_TILE_COLUMNS,
@@ -2783,6 +3119,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
 #endif
                         sg_row_scale_lines,
                         sg_one_over_sqrt_exp_avg_sq_row_new_lines,
@@ -2827,6 +3169,12 @@ sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at,
 #endif
 const sg_real *restrict sg_res_scale_lines,
 const sg_real *restrict sg_one_over_sqrt_exp_avg_res_col_new_lines,
@@ -2876,6 +3224,14 @@ const sg_real *restrict sg_one_over_sqrt_exp_avg_res_col_new_lines,
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_4;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_4;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_11 = wrap_update;
@@ -2891,6 +3247,12 @@ const sg_real *restrict sg_one_over_sqrt_exp_avg_res_col_new_lines,
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
+#endif
 }
 
 /* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
@@ -2903,6 +3265,12 @@ sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at,
 #endif
 const sg_real *restrict sg_res_scale_lines,
 const sg_real *restrict sg_one_over_sqrt_exp_avg_res_col_new_lines,
@@ -2933,6 +3301,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
 sg_res_scale_lines,
 sg_one_over_sqrt_exp_avg_res_col_new_lines,
@@ -2993,6 +3367,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_7(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         sg_res_scale_lines + sg_j * SG_TILE_COLUMNS,
                         sg_one_over_sqrt_exp_avg_res_col_new_lines + sg_c,
                         job->values + sg_position * SG_VALUES,
@@ -3023,6 +3403,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_7(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
 #endif
                         sg_res_scale_lines,
                         sg_one_over_sqrt_exp_avg_res_col_new_lines,

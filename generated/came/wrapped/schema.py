@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_came",
     class_name="WrappedCAME",
     spec="specs/came.yaml",
-    digest="4fcfc79cbbd18ecf668177bf0346fb5e9c4932a20e640bb612eacc8d11e23b93",
+    digest="6e0666cda9806b1476f9b36270b0f3ec2a08dbf9ff3511bd45a1186dbd055e6b",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.0002, min=0.0, doc="learning rate"),
@@ -52,6 +52,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("exp_avg", shape="param", doc="running mean of updates"),
@@ -63,6 +65,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

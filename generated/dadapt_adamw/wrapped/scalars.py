@@ -76,6 +76,8 @@ def constraints(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
     if not (limit_growth or growth_rate == 0.0):
@@ -99,6 +101,8 @@ def active_state(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the states that exist under these options."""
     names: list[str] = []
@@ -116,6 +120,10 @@ def active_state(
         names.append("wrap_average")
     if wrap_clip_global:
         names.append("wrap_norm")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
     return (*names,)
 
 
@@ -129,6 +137,8 @@ def buffers_read(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements reads, once for each pass that does."""
     names: list[str] = []
@@ -162,6 +172,8 @@ def buffers_written(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
     names: list[str] = []
@@ -175,6 +187,10 @@ def buffers_written(
         names.append("wrap_sum")
     if wrap_keep_average:
         names.append("wrap_average")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
     return (*names,)
 
 
@@ -188,6 +204,8 @@ def active_passes(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     names: list[int] = []
@@ -209,6 +227,8 @@ def active_stages(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
     names: list[int] = []
@@ -256,9 +276,11 @@ def initial_state(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {"exp_avg": 0.0, "exp_avg_sq": 0.0, "s": 0.0, "d": d0, "numerator_weighted": 0.0, "k": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param", "wrap_norm": 0.0}
+    return {"exp_avg": 0.0, "exp_avg_sq": 0.0, "s": 0.0, "d": d0, "numerator_weighted": 0.0, "k": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param", "wrap_norm": 0.0, "wrap_bfloat16": "param", "wrap_float16": "param"}
 
 
 def scalars(
@@ -296,6 +318,8 @@ def scalars(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
     t: float,
     wrap_calls: float = 0.0,
 ) -> tuple[tuple[float, ...], tuple[float, ...], dict[str, float]]:

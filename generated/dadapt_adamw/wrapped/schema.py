@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_dadapt_adamw",
     class_name="WrappedDAdaptAdamW",
     spec="specs/dadapt_adamw.yaml",
-    digest="7c059fd3d99d2adc6c53cedb408aae147f71a090bdb6f6686438c94919dbd28a",
+    digest="e26cfec4931bcfa7877c3e838235489dda89305d4f6dd9c4f7e65d41323fcff5",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="multiplies the estimated rate"),
@@ -53,6 +53,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("exp_avg", shape="param", doc="running mean of steps before they are divided"),
@@ -65,6 +67,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

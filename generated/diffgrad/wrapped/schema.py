@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_diffgrad",
     class_name="WrappedDiffGrad",
     spec="specs/diffgrad.yaml",
-    digest="a11b037781ed65330e9e80c7741f18ca811c0c9e023a0e01853e8aa4bc379bb8",
+    digest="f60c10d2d2aa1d1f1d2ac3c84c95c7722c2de185b92a520ba11e8210cb6a98c9",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, min=0.0, doc="learning rate"),
@@ -48,6 +48,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("exp_avg", shape="param", doc="running mean of the gradient"),
@@ -57,6 +59,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

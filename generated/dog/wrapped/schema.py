@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_dog",
     class_name="WrappedDoG",
     spec="specs/dog.yaml",
-    digest="87fb20674e8295703ca84e1cfaca55ecf47f2f083e858ead6d71f8c50e82d367",
+    digest="1bdd55c798041aa1f0fe793e86f4c78fca84b72bb1d78eb5ceb930e903bc626b",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="multiplies the rate; best left at 1"),
@@ -49,6 +49,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("x0", shape="param", doc="the parameter at the beginning"),
@@ -59,6 +61,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

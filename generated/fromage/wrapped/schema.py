@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_fromage",
     class_name="WrappedFromage",
     spec="specs/fromage.yaml",
-    digest="7f73ba90c790041a6fef481e93580e8c3e39c9daa306d80ec74540d9f4f1fb1c",
+    digest="8264a9581b74e0e6dfe3062a2a990dcdc9e71e9a1d31bfd61a0c031877a8d7ce",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="size of a step beside the tensor"),
@@ -46,6 +46,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("max_norm", shape="scalar", doc="largest norm that is allowed"),
@@ -53,6 +55,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

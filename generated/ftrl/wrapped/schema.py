@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_ftrl",
     class_name="WrappedFTRL",
     spec="specs/ftrl.yaml",
-    digest="9696688a7c95678a2bd98a00f90b1a15f090a99cf79cc185ffb29aa14af7a98d",
+    digest="6d759ef6e1b06719cdbc22fc061924fadd0b6f38bc50dab2289796cf0aa6b058",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.001, above=0.0, doc="learning rate (the paper's alpha)"),
@@ -51,6 +51,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("accumulator", shape="param", doc="sum of squared gradients"),
@@ -59,6 +61,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

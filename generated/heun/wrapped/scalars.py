@@ -60,6 +60,8 @@ def constraints(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
     if wrap_every != 1.0:
@@ -75,6 +77,8 @@ def active_state(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the states that exist under these options."""
     names: list[str] = []
@@ -82,6 +86,10 @@ def active_state(
         names.append("wrap_average")
     if wrap_clip_global:
         names.append("wrap_norm")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
     return (*names,)
 
 
@@ -91,6 +99,8 @@ def buffers_read(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements reads, once for each pass that does."""
     names: list[str] = []
@@ -119,6 +129,8 @@ def buffers_written(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
     names: list[str] = []
@@ -130,6 +142,10 @@ def buffers_written(
         names.append("grad")
     if wrap_keep_average:
         names.append("wrap_average")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
     return (*names,)
 
 
@@ -139,6 +155,8 @@ def keeping_pass(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[int, ...]:
     """Number of the pass that keeps the parameters as they were, as a tuple of one."""
     return (2,)
@@ -150,6 +168,8 @@ def active_passes(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     names: list[int] = []
@@ -172,6 +192,8 @@ def active_stages(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
     names: list[int] = []
@@ -211,9 +233,11 @@ def initial_state(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {"wrap_average": "param", "wrap_norm": 0.0}
+    return {"wrap_average": "param", "wrap_norm": 0.0, "wrap_bfloat16": "param", "wrap_float16": "param"}
 
 
 def scalars(
@@ -241,6 +265,8 @@ def scalars(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
     t: float,
 ) -> tuple[tuple[float, ...], tuple[float, ...], dict[str, float]]:
     """A row of the passes' table, one of the stages', and the host's new scalar state."""

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_heun",
     class_name="WrappedHeun",
     spec="specs/heun.yaml",
-    digest="de86a8eb89a1941d2899d3dec8349e12e5fdebeb714bb56b24d1912061726068",
+    digest="090e115640843e21eaf71bbaa8c21ab6ce4ef9d0b873612e4e73c969485bca9a",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.1, min=0.0, doc="length of a step along the gradient flow"),
@@ -43,10 +43,14 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

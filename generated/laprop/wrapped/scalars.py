@@ -70,6 +70,8 @@ def constraints(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
     if not wrap_accumulate and wrap_every != 1.0:
@@ -87,6 +89,8 @@ def active_state(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the states that exist under these options."""
     names: list[str] = []
@@ -103,6 +107,10 @@ def active_state(
         names.append("wrap_average")
     if wrap_clip_global:
         names.append("wrap_norm")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
     return (*names,)
 
 
@@ -114,6 +122,8 @@ def buffers_read(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements reads, once for each pass that does."""
     names: list[str] = []
@@ -146,6 +156,8 @@ def buffers_written(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
     names: list[str] = []
@@ -160,6 +172,10 @@ def buffers_written(
         names.append("wrap_sum")
     if wrap_keep_average:
         names.append("wrap_average")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
     return (*names,)
 
 
@@ -171,6 +187,8 @@ def active_passes(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     names: list[int] = []
@@ -190,6 +208,8 @@ def active_stages(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
     names: list[int] = []
@@ -231,9 +251,11 @@ def initial_state(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {"exp_avg": 0.0, "exp_avg_sq": 0.0, "max_exp_avg_sq": 0.0, "exp_avg_lr_1": 0.0, "exp_avg_lr_2": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param", "wrap_norm": 0.0}
+    return {"exp_avg": 0.0, "exp_avg_sq": 0.0, "max_exp_avg_sq": 0.0, "exp_avg_lr_1": 0.0, "exp_avg_lr_2": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param", "wrap_norm": 0.0, "wrap_bfloat16": "param", "wrap_float16": "param"}
 
 
 def scalars(
@@ -267,6 +289,8 @@ def scalars(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
     t: float,
     exp_avg_lr_1: float,
     exp_avg_lr_2: float,

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_laprop",
     class_name="WrappedLaProp",
     spec="specs/laprop.yaml",
-    digest="7754aab3ee71587ea82a822fd2f0e633b2e755c2d2a982541c2af7668d3b30eb",
+    digest="f3d0651458eaff3ee76c32fb46e5a7520a9057f1ea5a971e77bb4b231dbaf969",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.0004, min=0.0, doc="learning rate"),
@@ -49,6 +49,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("exp_avg", shape="param", doc="running mean of normalised gradients times learning rates"),
@@ -60,6 +62,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

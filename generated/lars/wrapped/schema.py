@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_lars",
     class_name="WrappedLARS",
     spec="specs/lars.yaml",
-    digest="dd47f2e1148fa699e0001b40a55b15876d3bfea543d10abbf3c7e8cfcc19f01a",
+    digest="048084a69ffa8cb1654ccbc9841186a0dc615587d369df64fd490630c7e682fc",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="learning rate"),
@@ -53,6 +53,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("momentum_buffer", shape="param", doc="decaying sum of steps"),
@@ -60,6 +62,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_lookahead",
     class_name="WrappedLookahead",
     spec="specs/lookahead.yaml",
-    digest="d1486feae36d012dcdaba3da611a729c4b7755920ba48da75802e700397e6430",
+    digest="58342ae5d94b36d61957bfcc4157374d3cd7dc747808ecf4ee71bb9b4ee6ff42",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.1, min=0.0, doc="learning rate of the fast weights"),
@@ -48,6 +48,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("momentum_buffer", shape="param", doc="decaying sum of gradients"),
@@ -56,6 +58,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_madgrad",
     class_name="WrappedMADGRAD",
     spec="specs/madgrad.yaml",
-    digest="93d9a2e6c863f0e1ab518655d433f2ebe2a13fc78619cbca87a5af820c0eddad",
+    digest="37f88d0dab81cba4da7f0d517070e88ed1586109b48bed39a04f150e27d16c00",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -49,6 +49,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("grad_sum_sq", shape="param", doc="weighted sum of squared gradients"),
@@ -58,6 +60,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

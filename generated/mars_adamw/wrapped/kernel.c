@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 7
+#define SG_BUFFERS 9
 #define SG_SCALARS 27
 #define SG_WIDE 4
 #define SG_VALUES 3
@@ -141,6 +141,12 @@ typedef sg_real sg_grad;
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
 
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
+
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
     int32_t tensor;
@@ -251,6 +257,12 @@ static __attribute__((noinline)) void sg_run_0(
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
     double *restrict sg_lanes_0,
 #endif
@@ -328,6 +340,12 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[6] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[7] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[8] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -353,6 +371,12 @@ static __attribute__((noinline)) void sg_run_1(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_clip_global
     double *restrict sg_lanes_0,
@@ -440,6 +464,12 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[6] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[7] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[8] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -465,6 +495,12 @@ static __attribute__((noinline)) void sg_run_2(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     double *restrict sg_lanes_0,
     const double *restrict sg_values,
@@ -587,6 +623,12 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[6] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[7] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[8] + sg_at,
+#endif
                 sg_lanes + 0 * SG_LANES + sg_lane,
                 job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
                 (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS,
@@ -610,6 +652,12 @@ static __attribute__((noinline)) void sg_run_3(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 *restrict sg_wrap_float16_at,
 #endif
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
@@ -758,6 +806,14 @@ static __attribute__((noinline)) void sg_run_3(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_4;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_4;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_11 = wrap_update;
@@ -775,6 +831,12 @@ static __attribute__((noinline)) void sg_run_3(
 #endif
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
 #endif
     }
 }
@@ -795,6 +857,12 @@ __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, 
 #endif
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[6] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[7] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[8] + chunk->start,
 #endif
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);

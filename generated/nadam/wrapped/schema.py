@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_nadam",
     class_name="WrappedNAdam",
     spec="specs/nadam.yaml",
-    digest="2fc93d539b044b03069010428d61bcaabaa17cfe7b1dcda2c67db2345e2135d7",
+    digest="0b446561cbf7b88f6d87a9d46652514b7c012c648975d8e2e23852641968a0c2",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.002, min=0.0, doc="learning rate"),
@@ -51,6 +51,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("exp_avg", shape="param", doc="running mean of the gradient"),
@@ -60,6 +62,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_optimistic_sgd",
     class_name="WrappedOptimisticSGD",
     spec="specs/optimistic_sgd.yaml",
-    digest="53a36326a7fca4d97bb3ed0d339e2bb912951290c439d36f0e964b49df80a18d",
+    digest="9b0a7217f4fcd8352508a12367da984fa6d82148106db2128f16a1d86787345a",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -46,6 +46,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("prev_grad", shape="param", doc="the gradient of the previous update"),
@@ -53,6 +55,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

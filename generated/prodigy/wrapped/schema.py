@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_prodigy",
     class_name="WrappedProdigy",
     spec="specs/prodigy.yaml",
-    digest="ab16fa72fb9c9abafe09b3aa2bf875c27381745eadc2cf4b36b5e9f2035ff4a8",
+    digest="ed9e6e9132dc73ff3a65b2024955a4d376117b89f5ec5837a8ea23e45fe4e917",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="multiplies the estimated rate"),
@@ -56,6 +56,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("exp_avg", shape="param", doc="running mean of d*grad"),
@@ -70,6 +72,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

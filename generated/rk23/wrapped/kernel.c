@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 7
+#define SG_BUFFERS 9
 #define SG_SCALARS 18
 #define SG_WIDE 4
 #define SG_VALUES 9
@@ -141,6 +141,12 @@ typedef sg_real sg_grad;
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
 
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
+
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
     int32_t tensor;
@@ -241,6 +247,12 @@ static __attribute__((noinline)) void sg_run_0(
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
     sg_state const *restrict sg_grad_new_15_at,
@@ -294,10 +306,16 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
+                (sg_state *)buffers[7] + sg_at,
+                (sg_state *)buffers[8] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -317,6 +335,12 @@ static __attribute__((noinline)) void sg_run_1(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -380,10 +404,16 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
+                (sg_state *)buffers[7] + sg_at,
+                (sg_state *)buffers[8] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -403,6 +433,12 @@ static __attribute__((noinline)) void sg_run_2(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state *restrict sg_param_before_at,
     sg_state *restrict sg_grad_new_7_at,
@@ -477,10 +513,16 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
+            (sg_state *)buffers[7] + chunk->start,
+            (sg_state *)buffers[8] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -493,6 +535,12 @@ static __attribute__((noinline)) void sg_run_3(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -547,10 +595,16 @@ __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
+                (sg_state *)buffers[7] + sg_at,
+                (sg_state *)buffers[8] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -570,6 +624,12 @@ static __attribute__((noinline)) void sg_run_4(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -633,10 +693,16 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
+                (sg_state *)buffers[7] + sg_at,
+                (sg_state *)buffers[8] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -656,6 +722,12 @@ static __attribute__((noinline)) void sg_run_5(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -729,10 +801,16 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
+            (sg_state *)buffers[7] + chunk->start,
+            (sg_state *)buffers[8] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -745,6 +823,12 @@ static __attribute__((noinline)) void sg_run_6(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -799,10 +883,16 @@ __attribute__((visibility("default"))) void sg_pass_6(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
+                (sg_state *)buffers[7] + sg_at,
+                (sg_state *)buffers[8] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -822,6 +912,12 @@ static __attribute__((noinline)) void sg_run_7(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -885,10 +981,16 @@ __attribute__((visibility("default"))) void sg_pass_7(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
+                (sg_state *)buffers[7] + sg_at,
+                (sg_state *)buffers[8] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -908,6 +1010,12 @@ static __attribute__((noinline)) void sg_run_8(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -983,10 +1091,16 @@ __attribute__((visibility("default"))) void sg_pass_8(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
+            (sg_state *)buffers[7] + chunk->start,
+            (sg_state *)buffers[8] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -999,6 +1113,12 @@ static __attribute__((noinline)) void sg_run_9(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1053,10 +1173,16 @@ __attribute__((visibility("default"))) void sg_pass_9(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
+                (sg_state *)buffers[7] + sg_at,
+                (sg_state *)buffers[8] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1076,6 +1202,12 @@ static __attribute__((noinline)) void sg_run_10(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1139,10 +1271,16 @@ __attribute__((visibility("default"))) void sg_pass_10(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
+                (sg_state *)buffers[7] + sg_at,
+                (sg_state *)buffers[8] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1162,6 +1300,12 @@ static __attribute__((noinline)) void sg_run_11(
     sg_grad *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1248,6 +1392,14 @@ static __attribute__((noinline)) void sg_run_11(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_7;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_7;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_7;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_32 = wrap_update;
@@ -1259,6 +1411,12 @@ static __attribute__((noinline)) void sg_run_11(
 #endif
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
 #endif
         sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)term * (double)term);
     }
@@ -1283,10 +1441,16 @@ __attribute__((visibility("default"))) void sg_pass_11(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
+                (sg_state *)buffers[7] + sg_at,
+                (sg_state *)buffers[8] + sg_at,
                 sg_lanes + 0 * SG_LANES + sg_lane,
                 job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
                 (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS,

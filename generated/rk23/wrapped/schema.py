@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_rk23",
     class_name="WrappedRK23",
     spec="specs/rk23.yaml",
-    digest="11b43e8a69f0c15aa77a8667d9ad0ed5e479d2930c6cc3a1c8b677912ed2a054",
+    digest="6c421b1a2922669f31d2558066070f7f1087c17beb2caa43873890a176250f07",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.1, min=0.0, doc="length of a step along the gradient flow"),
@@ -43,11 +43,15 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("error", shape="shared", doc="error estimate of the last step, its norm over all tensors"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 10
+#define SG_BUFFERS 12
 #define SG_SCALARS 17
 #define SG_WIDE 4
 #define SG_VALUES 15
@@ -141,6 +141,12 @@ typedef sg_real sg_grad;
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
 
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
+
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
     int32_t tensor;
@@ -241,6 +247,12 @@ static __attribute__((noinline)) void sg_run_0(
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
     sg_state const *restrict sg_grad_new_15_at,
@@ -297,13 +309,19 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -323,6 +341,12 @@ static __attribute__((noinline)) void sg_run_1(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -389,13 +413,19 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -415,6 +445,12 @@ static __attribute__((noinline)) void sg_run_2(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state *restrict sg_param_before_at,
     sg_state *restrict sg_grad_new_7_at,
@@ -492,13 +528,19 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
+            (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -511,6 +553,12 @@ static __attribute__((noinline)) void sg_run_3(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -568,13 +616,19 @@ __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -594,6 +648,12 @@ static __attribute__((noinline)) void sg_run_4(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -660,13 +720,19 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -686,6 +752,12 @@ static __attribute__((noinline)) void sg_run_5(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -763,13 +835,19 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
+            (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -782,6 +860,12 @@ static __attribute__((noinline)) void sg_run_6(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -839,13 +923,19 @@ __attribute__((visibility("default"))) void sg_pass_6(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -865,6 +955,12 @@ static __attribute__((noinline)) void sg_run_7(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -931,13 +1027,19 @@ __attribute__((visibility("default"))) void sg_pass_7(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -957,6 +1059,12 @@ static __attribute__((noinline)) void sg_run_8(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1035,13 +1143,19 @@ __attribute__((visibility("default"))) void sg_pass_8(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
+            (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -1054,6 +1168,12 @@ static __attribute__((noinline)) void sg_run_9(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1111,13 +1231,19 @@ __attribute__((visibility("default"))) void sg_pass_9(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1137,6 +1263,12 @@ static __attribute__((noinline)) void sg_run_10(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1203,13 +1335,19 @@ __attribute__((visibility("default"))) void sg_pass_10(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1229,6 +1367,12 @@ static __attribute__((noinline)) void sg_run_11(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1308,13 +1452,19 @@ __attribute__((visibility("default"))) void sg_pass_11(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
+            (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -1327,6 +1477,12 @@ static __attribute__((noinline)) void sg_run_12(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1384,13 +1540,19 @@ __attribute__((visibility("default"))) void sg_pass_12(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1410,6 +1572,12 @@ static __attribute__((noinline)) void sg_run_13(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1476,13 +1644,19 @@ __attribute__((visibility("default"))) void sg_pass_13(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1502,6 +1676,12 @@ static __attribute__((noinline)) void sg_run_14(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1582,13 +1762,19 @@ __attribute__((visibility("default"))) void sg_pass_14(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
+            (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -1601,6 +1787,12 @@ static __attribute__((noinline)) void sg_run_15(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1658,13 +1850,19 @@ __attribute__((visibility("default"))) void sg_pass_15(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1684,6 +1882,12 @@ static __attribute__((noinline)) void sg_run_16(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1750,13 +1954,19 @@ __attribute__((visibility("default"))) void sg_pass_16(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1776,6 +1986,12 @@ static __attribute__((noinline)) void sg_run_17(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1856,13 +2072,19 @@ __attribute__((visibility("default"))) void sg_pass_17(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
+            (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -1875,6 +2097,12 @@ static __attribute__((noinline)) void sg_run_18(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1932,13 +2160,19 @@ __attribute__((visibility("default"))) void sg_pass_18(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1958,6 +2192,12 @@ static __attribute__((noinline)) void sg_run_19(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -2024,13 +2264,19 @@ __attribute__((visibility("default"))) void sg_pass_19(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -2050,6 +2296,12 @@ static __attribute__((noinline)) void sg_run_20(
     sg_grad *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -2141,6 +2393,14 @@ static __attribute__((noinline)) void sg_run_20(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_10;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_10;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_10;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_56 = wrap_update;
@@ -2152,6 +2412,12 @@ static __attribute__((noinline)) void sg_run_20(
 #endif
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
 #endif
         sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)term * (double)term);
     }
@@ -2176,13 +2442,19 @@ __attribute__((visibility("default"))) void sg_pass_20(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
+                (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
                 sg_lanes + 0 * SG_LANES + sg_lane,
                 job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
                 (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS,

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_rk45",
     class_name="WrappedRK45",
     spec="specs/rk45.yaml",
-    digest="fba3fd28d593414549a3c1034d9fd8922c36ae7dea3eb0c0d505c9c5e0f6758c",
+    digest="3ae637bee0c04de681a058fb9ce3aece9e8451b92521f300edbb3a8dbdfd7491",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.1, min=0.0, doc="length of a step along the gradient flow"),
@@ -43,11 +43,15 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("error", shape="shared", doc="error estimate of the last step, its norm over all tensors"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 11
+#define SG_BUFFERS 13
 #define SG_SCALARS 15
 #define SG_WIDE 9
 #define SG_VALUES 18
@@ -140,6 +140,12 @@ typedef sg_real sg_grad;
 
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
+
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
 
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
@@ -300,6 +306,12 @@ static __attribute__((noinline)) void sg_run_0(
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
     sg_state const *restrict sg_grad_new_15_at,
@@ -357,14 +369,20 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -384,6 +402,12 @@ static __attribute__((noinline)) void sg_run_1(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -451,14 +475,20 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -478,6 +508,12 @@ static __attribute__((noinline)) void sg_run_2(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state *restrict sg_param_before_at,
     sg_state *restrict sg_grad_new_7_at,
@@ -556,14 +592,20 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
             (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
+            (sg_state *)buffers[12] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -576,6 +618,12 @@ static __attribute__((noinline)) void sg_run_3(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -634,14 +682,20 @@ __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -661,6 +715,12 @@ static __attribute__((noinline)) void sg_run_4(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -728,14 +788,20 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -755,6 +821,12 @@ static __attribute__((noinline)) void sg_run_5(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -833,14 +905,20 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
             (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
+            (sg_state *)buffers[12] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -853,6 +931,12 @@ static __attribute__((noinline)) void sg_run_6(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -911,14 +995,20 @@ __attribute__((visibility("default"))) void sg_pass_6(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -938,6 +1028,12 @@ static __attribute__((noinline)) void sg_run_7(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1005,14 +1101,20 @@ __attribute__((visibility("default"))) void sg_pass_7(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1032,6 +1134,12 @@ static __attribute__((noinline)) void sg_run_8(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1111,14 +1219,20 @@ __attribute__((visibility("default"))) void sg_pass_8(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
             (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
+            (sg_state *)buffers[12] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -1131,6 +1245,12 @@ static __attribute__((noinline)) void sg_run_9(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1189,14 +1309,20 @@ __attribute__((visibility("default"))) void sg_pass_9(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1216,6 +1342,12 @@ static __attribute__((noinline)) void sg_run_10(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1283,14 +1415,20 @@ __attribute__((visibility("default"))) void sg_pass_10(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1310,6 +1448,12 @@ static __attribute__((noinline)) void sg_run_11(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1390,14 +1534,20 @@ __attribute__((visibility("default"))) void sg_pass_11(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
             (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
+            (sg_state *)buffers[12] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -1410,6 +1560,12 @@ static __attribute__((noinline)) void sg_run_12(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1468,14 +1624,20 @@ __attribute__((visibility("default"))) void sg_pass_12(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1495,6 +1657,12 @@ static __attribute__((noinline)) void sg_run_13(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1562,14 +1730,20 @@ __attribute__((visibility("default"))) void sg_pass_13(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1589,6 +1763,12 @@ static __attribute__((noinline)) void sg_run_14(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1670,14 +1850,20 @@ __attribute__((visibility("default"))) void sg_pass_14(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
             (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
+            (sg_state *)buffers[12] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -1690,6 +1876,12 @@ static __attribute__((noinline)) void sg_run_15(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1748,14 +1940,20 @@ __attribute__((visibility("default"))) void sg_pass_15(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1775,6 +1973,12 @@ static __attribute__((noinline)) void sg_run_16(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1842,14 +2046,20 @@ __attribute__((visibility("default"))) void sg_pass_16(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -1869,6 +2079,12 @@ static __attribute__((noinline)) void sg_run_17(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -1952,14 +2168,20 @@ __attribute__((visibility("default"))) void sg_pass_17(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
             (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
+            (sg_state *)buffers[12] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -1972,6 +2194,12 @@ static __attribute__((noinline)) void sg_run_18(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -2030,14 +2258,20 @@ __attribute__((visibility("default"))) void sg_pass_18(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -2057,6 +2291,12 @@ static __attribute__((noinline)) void sg_run_19(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -2124,14 +2364,20 @@ __attribute__((visibility("default"))) void sg_pass_19(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -2151,6 +2397,12 @@ static __attribute__((noinline)) void sg_run_20(
     sg_grad const *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -2236,14 +2488,20 @@ __attribute__((visibility("default"))) void sg_pass_20(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[2] + sg_at,
 #endif
-                (sg_state *)buffers[3] + sg_at,
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[4] + sg_at,
+#endif
                 (sg_state *)buffers[5] + sg_at,
                 (sg_state *)buffers[6] + sg_at,
                 (sg_state *)buffers[7] + sg_at,
                 (sg_state *)buffers[8] + sg_at,
                 (sg_state *)buffers[9] + sg_at,
                 (sg_state *)buffers[10] + sg_at,
+                (sg_state *)buffers[11] + sg_at,
+                (sg_state *)buffers[12] + sg_at,
                 sg_lanes + 0 * SG_LANES + sg_lane,
                 job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
                 (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS,
@@ -2261,6 +2519,12 @@ static __attribute__((noinline)) void sg_run_21(
     sg_grad *restrict sg_grad_at,
 #if SG_OPTION_wrap_keep_average
     sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     sg_state const *restrict sg_grad_new_7_at,
@@ -2309,6 +2573,14 @@ static __attribute__((noinline)) void sg_run_21(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_10;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_10;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_10;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_56 = wrap_update;
@@ -2320,6 +2592,12 @@ static __attribute__((noinline)) void sg_run_21(
 #endif
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
 #endif
     }
 }
@@ -2335,14 +2613,20 @@ __attribute__((visibility("default"))) void sg_pass_21(const struct sg_job *job,
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[2] + chunk->start,
 #endif
-            (sg_state *)buffers[3] + chunk->start,
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[3] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[4] + chunk->start,
+#endif
             (sg_state *)buffers[5] + chunk->start,
             (sg_state *)buffers[6] + chunk->start,
             (sg_state *)buffers[7] + chunk->start,
             (sg_state *)buffers[8] + chunk->start,
             (sg_state *)buffers[9] + chunk->start,
             (sg_state *)buffers[10] + chunk->start,
+            (sg_state *)buffers[11] + chunk->start,
+            (sg_state *)buffers[12] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_rk45_adaptive",
     class_name="WrappedRK45Adaptive",
     spec="specs/rk45_adaptive.yaml",
-    digest="ffff72783fd78f753ad20bcc0473ce4d8dc39b8404068a95954e575cd40a603f",
+    digest="107d5338e94067288f4e2b07c1741114aec2ac7484ae79c983416328c309945c",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.1, min=0.0, doc="length of the first step along the gradient flow"),
@@ -47,12 +47,16 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("error", shape="shared", doc="error estimate of the last step, its norm over all tensors"),
         State("scale", shape="shared", doc="what lr is multiplied by for the next step"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_rmsprop_tf",
     class_name="WrappedRMSpropTF",
     spec="specs/rmsprop_tf.yaml",
-    digest="12bcbca255340551167c9ba295050ab852eb5251b1d7fbd26cb855729bf78db1",
+    digest="bb1cf25448ef394d708564613b65deba7df77c033bdd30348ecf8bde13666cdc",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -53,6 +53,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("square_avg", shape="param", doc="running mean of the squared gradient"),
@@ -62,6 +64,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 4
+#define SG_BUFFERS 6
 #define SG_SCALARS 20
 #define SG_WIDE 5
 #define SG_VALUES 2
@@ -140,6 +140,12 @@ typedef sg_real sg_grad;
 
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
+
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
 
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
@@ -483,6 +489,12 @@ static __attribute__((noinline)) void sg_run_0(
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
     double *restrict sg_lanes_0,
 #endif
@@ -557,6 +569,12 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[3] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[5] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -579,6 +597,12 @@ static __attribute__((noinline)) void sg_run_1(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_clip_global
     double *restrict sg_lanes_0,
@@ -663,6 +687,12 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[3] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[5] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -685,6 +715,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     const sg_real scalar,
@@ -794,6 +830,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     double *restrict sg_row_0,
     const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
 #if SG_OPTION_wrap_accumulate
@@ -834,6 +876,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -877,6 +925,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
     double *restrict sg_halves_0,
     const double *restrict sg_values, const sg_real *restrict sg_row) {
 #if SG_OPTION_wrap_accumulate
@@ -919,6 +973,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_wrap_accumulate
     scalar,
 #endif
@@ -960,6 +1020,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1032,6 +1098,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at,
+#endif
                         sg_halves_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
@@ -1051,6 +1123,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at,
 #endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
@@ -1080,6 +1158,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[3] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[5] + sg_at,
+#endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
@@ -1099,6 +1183,12 @@ static __attribute__((noinline)) void sg_run_3(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 *restrict sg_wrap_float16_at,
 #endif
     const sg_real *restrict sg_sqrt_row_sum_new_plus_eps_lines,
     const double *restrict sg_values,
@@ -1227,6 +1317,14 @@ static __attribute__((noinline)) void sg_run_3(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_4;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_4;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_11 = param_new_2_part;
@@ -1241,6 +1339,12 @@ static __attribute__((noinline)) void sg_run_3(
 #endif
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
 #endif
     }
 }
@@ -1280,6 +1384,12 @@ __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, 
 #endif
 #if SG_OPTION_wrap_keep_average
                     (sg_state *)buffers[3] + sg_at + sg_piece,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                    (sg_bf16 *)buffers[4] + sg_at + sg_piece,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                    (sg_f16 *)buffers[5] + sg_at + sg_piece,
 #endif
                     sg_sqrt_row_sum_new_plus_eps_lines + (sg_wide ? 0 : sg_piece),
                     job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_rowwise_adagrad",
     class_name="WrappedRowwiseAdagrad",
     spec="specs/rowwise_adagrad.yaml",
-    digest="cf00e62dbee08c2b16bf52d5d9804f68809c1e902e25dc96072964df298d4f4c",
+    digest="08a86f9aa85077dea33d402dcfd13afc1e40870a026fa7a2d74197216c0f5d9a",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -48,6 +48,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("row_sum", shape="leading", doc="sum of the rows' mean squared gradients"),
@@ -55,6 +57,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_rprop",
     class_name="WrappedRprop",
     spec="specs/rprop.yaml",
-    digest="7db07d61f2260796745a31a87ccf7fbd0081d4250d9402937b563e6a56e52c5a",
+    digest="9f324423159806a96105d3e862cef7f8b93dfd657c671727e7d4d1615079ad4d",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="the first step size; has no effect later"),
@@ -49,6 +49,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("prev", shape="param", doc="the last gradient, 0 where its sign had changed"),
@@ -57,6 +59,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

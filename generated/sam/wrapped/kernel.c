@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 5
+#define SG_BUFFERS 7
 #define SG_SCALARS 19
 #define SG_WIDE 5
 #define SG_VALUES 5
@@ -141,6 +141,12 @@ typedef sg_real sg_grad;
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
 
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
+
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
     int32_t tensor;
@@ -242,6 +248,12 @@ static __attribute__((noinline)) void sg_run_0(
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     sg_state const *restrict sg_param_before_at,
 #if SG_OPTION_wrap_clip_tensor
     double *restrict sg_lanes_0,
@@ -293,7 +305,13 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[3] + sg_at,
 #endif
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[5] + sg_at,
+#endif
+                (sg_state *)buffers[6] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -314,6 +332,12 @@ static __attribute__((noinline)) void sg_run_1(
     sg_state const *restrict sg_momentum_buffer_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
 #if SG_OPTION_wrap_clip_global
@@ -375,7 +399,13 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[3] + sg_at,
 #endif
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[5] + sg_at,
+#endif
+                (sg_state *)buffers[6] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -396,6 +426,12 @@ static __attribute__((noinline)) void sg_run_2(
     sg_state const *restrict sg_momentum_buffer_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state *restrict sg_param_before_at,
     double *restrict sg_lanes_0,
@@ -470,7 +506,13 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[3] + sg_at,
 #endif
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[5] + sg_at,
+#endif
+                (sg_state *)buffers[6] + sg_at,
                 sg_lanes + 0 * SG_LANES + sg_lane,
                 job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
                 (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS,
@@ -489,6 +531,12 @@ static __attribute__((noinline)) void sg_run_3(
     sg_state const *restrict sg_momentum_buffer_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     const double *restrict sg_values,
@@ -558,7 +606,13 @@ __attribute__((visibility("default"))) void sg_pass_3(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[3] + chunk->start,
 #endif
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[4] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[5] + chunk->start,
+#endif
+            (sg_state *)buffers[6] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -572,6 +626,12 @@ static __attribute__((noinline)) void sg_run_4(
     sg_state const *restrict sg_momentum_buffer_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
 #if SG_OPTION_wrap_clip_tensor
@@ -624,7 +684,13 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[3] + sg_at,
 #endif
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[5] + sg_at,
+#endif
+                (sg_state *)buffers[6] + sg_at,
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -645,6 +711,12 @@ static __attribute__((noinline)) void sg_run_5(
     sg_state const *restrict sg_momentum_buffer_at,
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
 #if SG_OPTION_wrap_clip_global
@@ -706,7 +778,13 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[3] + sg_at,
 #endif
-                (sg_state *)buffers[4] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[5] + sg_at,
+#endif
+                (sg_state *)buffers[6] + sg_at,
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -727,6 +805,12 @@ static __attribute__((noinline)) void sg_run_6(
     sg_state *restrict sg_momentum_buffer_at,
 #if SG_OPTION_wrap_keep_average
     sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 *restrict sg_wrap_float16_at,
 #endif
     sg_state const *restrict sg_param_before_at,
     const double *restrict sg_values,
@@ -813,6 +897,14 @@ static __attribute__((noinline)) void sg_run_6(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_5;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_5;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_5;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_16 = wrap_update;
@@ -825,6 +917,12 @@ static __attribute__((noinline)) void sg_run_6(
         sg_state_store(sg_momentum_buffer_at, sg_i, momentum_buffer_new);
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
 #endif
     }
 }
@@ -841,7 +939,13 @@ __attribute__((visibility("default"))) void sg_pass_6(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
             (sg_state *)buffers[3] + chunk->start,
 #endif
-            (sg_state *)buffers[4] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[4] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[5] + chunk->start,
+#endif
+            (sg_state *)buffers[6] + chunk->start,
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_sam",
     class_name="WrappedSAM",
     spec="specs/sam.yaml",
-    digest="24db05499e428cbd3296f288fd195810a4478cca8dade7c43c21148764fe918f",
+    digest="9a51c5d5fdcbc24cb2ade410d482dafaeef934a143d0a81ea85f7470dd5269e2",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.1, min=0.0, doc="learning rate"),
@@ -46,11 +46,15 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("momentum_buffer", shape="param", doc="decaying sum of the second gradients"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

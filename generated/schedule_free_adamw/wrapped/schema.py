@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_schedule_free_adamw",
     class_name="WrappedScheduleFreeAdamW",
     spec="specs/schedule_free_adamw.yaml",
-    digest="717f0e523767402432c7576b93444f5b4de024734287b793e6d373139ebbb89f",
+    digest="597d1816739f31c81e58ada48e9cf8a86216d680773766589fc7fec17b3d5b20",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.0025, min=0.0, doc="learning rate"),
@@ -53,6 +53,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("z", shape="param", doc="the sequence that takes the steps"),
@@ -64,6 +66,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_schedule_free_sgd",
     class_name="WrappedScheduleFreeSGD",
     spec="specs/schedule_free_sgd.yaml",
-    digest="d5efe6e2b8c8f53352f232d7b9cb8a3fe8bea67129168e1015bbc358e1c01d1f",
+    digest="e4c28f3a032fc990b1f9fc839a434243f5c5dfd565bde27a878b5c23c1d2dd60",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=1.0, min=0.0, doc="learning rate"),
@@ -50,6 +50,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("z", shape="param", doc="the sequence that takes the steps"),
@@ -60,6 +62,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

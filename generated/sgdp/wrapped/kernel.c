@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 5
+#define SG_BUFFERS 7
 #define SG_SCALARS 20
 #define SG_WIDE 10
 #define SG_VALUES 6
@@ -140,6 +140,12 @@ typedef sg_real sg_grad;
 
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
+
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
 
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
@@ -515,6 +521,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     const sg_real one_minus_lr_times_wrap_weight_decay,
     double *restrict sg_row_0,
     int64_t sg_i) {
@@ -537,6 +549,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     double *restrict sg_row_0,
     const double *restrict sg_values, const sg_real *restrict sg_row, int64_t sg_count) {
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
@@ -552,6 +570,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
     one_minus_lr_times_wrap_weight_decay,
     sg_row_0 + sg_i,
@@ -570,6 +594,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
     double *restrict sg_halves_0,
     const double *restrict sg_values, const sg_real *restrict sg_row) {
     const sg_real one_minus_lr_times_wrap_weight_decay = sg_row[10];
@@ -587,6 +617,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
     one_minus_lr_times_wrap_weight_decay,
             &sg_row_0_0,
             sg_i);
@@ -603,6 +639,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
     one_minus_lr_times_wrap_weight_decay,
             &sg_row_0_0,
@@ -650,6 +692,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         sg_halves_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS);
@@ -670,6 +718,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
 #endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
@@ -700,6 +754,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
@@ -720,6 +780,12 @@ static __attribute__((noinline)) void sg_run_1(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_clip_tensor
     double *restrict sg_lanes_0,
@@ -796,6 +862,12 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[6] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -819,6 +891,12 @@ static __attribute__((noinline)) void sg_run_2(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_clip_global
     double *restrict sg_lanes_0,
@@ -904,6 +982,12 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[6] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -927,6 +1011,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     const sg_real scalar,
@@ -1045,6 +1135,12 @@ sg_state const *restrict sg_wrap_sum_at,
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
     double *restrict sg_row_0,
     double *restrict sg_row_1,
     double *restrict sg_row_2,
@@ -1089,6 +1185,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1135,6 +1237,12 @@ sg_state const *restrict sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state const *restrict sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
 #endif
     double *restrict sg_halves_0,
     double *restrict sg_halves_1,
@@ -1184,6 +1292,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1236,6 +1350,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 #if SG_OPTION_wrap_accumulate
     scalar,
@@ -1321,6 +1441,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         sg_halves_0,
                         sg_halves_1,
                         sg_halves_2,
@@ -1347,6 +1473,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
 #endif
                         sg_row_0,
                         sg_row_1,
@@ -1383,6 +1515,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         sg_row_0,
                         sg_row_1,
                         sg_row_2,
@@ -1409,6 +1547,12 @@ static __attribute__((noinline)) void sg_run_5(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 *restrict sg_wrap_float16_at,
 #endif
     const sg_real *restrict sg_radial_lines,
     const double *restrict sg_values,
@@ -1548,6 +1692,14 @@ static __attribute__((noinline)) void sg_run_5(
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_4;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_4;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_11 = wrap_update;
@@ -1562,6 +1714,12 @@ static __attribute__((noinline)) void sg_run_5(
 #endif
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
 #endif
     }
 }
@@ -1602,6 +1760,12 @@ __attribute__((visibility("default"))) void sg_pass_5(const struct sg_job *job, 
 #endif
 #if SG_OPTION_wrap_keep_average
                     (sg_state *)buffers[4] + sg_at + sg_piece,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                    (sg_bf16 *)buffers[5] + sg_at + sg_piece,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                    (sg_f16 *)buffers[6] + sg_at + sg_piece,
 #endif
                     sg_radial_lines + (sg_wide ? 0 : sg_piece),
                     job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,

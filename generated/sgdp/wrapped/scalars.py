@@ -74,6 +74,8 @@ def constraints(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
     if not wrap_accumulate and wrap_every != 1.0:
@@ -91,6 +93,8 @@ def active_state(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the states that exist under these options."""
     names: list[str] = []
@@ -102,6 +106,10 @@ def active_state(
         names.append("wrap_average")
     if wrap_clip_global:
         names.append("wrap_norm")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
     return (*names,)
 
 
@@ -113,6 +121,8 @@ def buffers_read(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements reads, once for each pass that does."""
     names: list[str] = []
@@ -149,6 +159,8 @@ def buffers_written(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
     names: list[str] = []
@@ -160,6 +172,10 @@ def buffers_written(
         names.append("wrap_sum")
     if wrap_keep_average:
         names.append("wrap_average")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
     return (*names,)
 
 
@@ -171,6 +187,8 @@ def active_passes(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     names: list[int] = []
@@ -192,6 +210,8 @@ def active_stages(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
     names: list[int] = []
@@ -237,9 +257,11 @@ def initial_state(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {"momentum_buffer": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param", "wrap_norm": 0.0}
+    return {"momentum_buffer": 0.0, "wrap_sum": 0.0, "wrap_calls": 0.0, "wrap_average": "param", "wrap_norm": 0.0, "wrap_bfloat16": "param", "wrap_float16": "param"}
 
 
 def scalars(
@@ -275,6 +297,8 @@ def scalars(
     wrap_clip_global: bool,
     wrap_keep_average: bool,
     wrap_write_update: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
     t: float,
     wrap_calls: float = 0.0,
 ) -> tuple[tuple[float, ...], tuple[float, ...], dict[str, float]]:

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_sgdp",
     class_name="WrappedSGDP",
     spec="specs/sgdp.yaml",
-    digest="748ed39233f6c557e8d08e00697e03c25213c27aa364bcc90d98b4ec1e98fe1c",
+    digest="76474617676040d26b6047de0deb2c24f0e7ecef12e3453aeffae5dd3809624e",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -51,6 +51,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("momentum_buffer", shape="param", doc="decaying sum of gradients"),
@@ -58,6 +60,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

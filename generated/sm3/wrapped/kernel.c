@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 5
+#define SG_BUFFERS 7
 #define SG_SCALARS 21
 #define SG_WIDE 4
 #define SG_VALUES 2
@@ -140,6 +140,12 @@ typedef sg_real sg_grad;
 
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
+
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
 
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
@@ -486,6 +492,12 @@ static __attribute__((noinline)) void sg_run_0(
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
     double *restrict sg_lanes_0,
 #endif
@@ -563,6 +575,12 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[6] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_tensor
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -588,6 +606,12 @@ static __attribute__((noinline)) void sg_run_1(
 #endif
 #if SG_OPTION_wrap_keep_average
     sg_state const *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
 #endif
 #if SG_OPTION_wrap_clip_global
     double *restrict sg_lanes_0,
@@ -675,6 +699,12 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
 #if SG_OPTION_wrap_keep_average
                 (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[6] + sg_at,
+#endif
 #if SG_OPTION_wrap_clip_global
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
@@ -700,6 +730,12 @@ sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at,
 #endif
 const sg_real *restrict sg_row_max_before_lines,
 const sg_real *restrict sg_col_max_before_lines,
@@ -841,6 +877,14 @@ const sg_real *restrict sg_col_max_before_lines,
 #if SG_OPTION_wrap_keep_average
         const sg_real wrap_average_new = wrap_average_decay * wrap_average + one_minus_wrap_average_decay * param_new_4;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_4;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_4;
+#endif
         // grad = wrap_update
 #if SG_OPTION_wrap_write_update
         const sg_real grad_new_11 = lr_times_step_next;
@@ -859,6 +903,12 @@ const sg_real *restrict sg_col_max_before_lines,
 #if SG_OPTION_wrap_keep_average
         sg_state_store(sg_wrap_average_at, sg_i, wrap_average_new);
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
+#endif
         *sg_row_0 = sg_abs64((double)total);
 }
 
@@ -874,6 +924,12 @@ sg_state *restrict sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at,
 #endif
 const sg_real *restrict sg_row_max_before_lines,
 const sg_real *restrict sg_col_max_before_lines,
@@ -936,6 +992,12 @@ sg_wrap_sum_at,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
 #endif
 sg_row_max_before_lines,
 sg_col_max_before_lines,
@@ -1000,6 +1062,12 @@ sg_state *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at_0,
+#endif
 const sg_real *restrict sg_row_max_before_lines,
 const sg_real *restrict sg_col_max_before_lines,
     double *restrict sg_halves_0,
@@ -1063,6 +1131,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 sg_row_max_before_lines + 0 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
@@ -1129,6 +1203,12 @@ sg_wrap_sum_at_0,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
 #endif
 sg_row_max_before_lines + 0 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
@@ -1198,6 +1278,12 @@ sg_state *restrict sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at_0,
+#endif
 sg_param *restrict sg_param_at_1,
 sg_grad *restrict sg_grad_at_1,
 #if SG_OPTION_use_momentum
@@ -1208,6 +1294,12 @@ sg_state *restrict sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at_1,
 #endif
 sg_param *restrict sg_param_at_2,
 sg_grad *restrict sg_grad_at_2,
@@ -1220,6 +1312,12 @@ sg_state *restrict sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at_2,
+#endif
 sg_param *restrict sg_param_at_3,
 sg_grad *restrict sg_grad_at_3,
 #if SG_OPTION_use_momentum
@@ -1230,6 +1328,12 @@ sg_state *restrict sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_state *restrict sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at_3,
 #endif
 const sg_real *restrict sg_row_max_before_lines,
 const sg_real *restrict sg_col_max_before_lines,
@@ -1295,6 +1399,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 sg_row_max_before_lines + 0 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
 #if SG_OPTION_wrap_accumulate
@@ -1355,6 +1465,12 @@ sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
 #endif
 sg_row_max_before_lines + 1 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
@@ -1417,6 +1533,12 @@ sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 sg_row_max_before_lines + 2 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
 #if SG_OPTION_wrap_accumulate
@@ -1477,6 +1599,12 @@ sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
 #endif
 sg_row_max_before_lines + 3 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
@@ -1547,6 +1675,12 @@ sg_wrap_sum_at_0,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_0,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 sg_row_max_before_lines + 0 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
 #if SG_OPTION_wrap_accumulate
@@ -1607,6 +1741,12 @@ sg_wrap_sum_at_1,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_1,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
 #endif
 sg_row_max_before_lines + 1 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
@@ -1669,6 +1809,12 @@ sg_wrap_sum_at_2,
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_2,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 sg_row_max_before_lines + 2 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
 #if SG_OPTION_wrap_accumulate
@@ -1729,6 +1875,12 @@ sg_wrap_sum_at_3,
 #endif
 #if SG_OPTION_wrap_keep_average
 sg_wrap_average_at_3,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
 #endif
 sg_row_max_before_lines + 3 * SG_TILE_COLUMNS,
 sg_col_max_before_lines,
@@ -1843,6 +1995,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         sg_row_max_before_lines,
                         sg_col_max_before_lines + sg_c,
                         sg_halves_0,
@@ -1864,6 +2022,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
+#endif
                         (sg_param *)buffers[0] + sg_at + 1 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 1 * sg_width,
 #if SG_OPTION_use_momentum
@@ -1874,6 +2038,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at + 1 * sg_width,
 #endif
                         (sg_param *)buffers[0] + sg_at + 2 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 2 * sg_width,
@@ -1886,6 +2056,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at + 2 * sg_width,
 #endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at + 2 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at + 2 * sg_width,
+#endif
                         (sg_param *)buffers[0] + sg_at + 3 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 3 * sg_width,
 #if SG_OPTION_use_momentum
@@ -1896,6 +2072,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at + 3 * sg_width,
 #endif
                         sg_row_max_before_lines,
                         sg_col_max_before_lines + sg_c,
@@ -1922,6 +2104,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
 #endif
                         sg_row_max_before_lines + sg_j * SG_TILE_COLUMNS,
                         sg_col_max_before_lines + sg_c,
@@ -1962,6 +2150,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
 #endif
 #if SG_OPTION_wrap_keep_average
                         (sg_state *)buffers[4] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[5] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[6] + sg_at,
 #endif
                         sg_row_max_before_lines,
                         sg_col_max_before_lines,

@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="wrapped_yogi",
     class_name="WrappedYogi",
     spec="specs/yogi.yaml",
-    digest="86b16c8b3a98cfa3f64c724ff02a3066292c8e0f33f1a73c166b27bf2ea08fda",
+    digest="07ec3aae066f0d02da6f164fb85caf05d4019367d8448e681991c85f65341073",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("lr", default=0.01, min=0.0, doc="learning rate"),
@@ -50,6 +50,8 @@ DEFINITION = Definition(
         Option("wrap_clip_global", default=False, doc="clip gradients by the norm of all together"),
         Option("wrap_keep_average", default=False, doc="keep an average of the parameters"),
         Option("wrap_write_update", default=False, doc="leave the update in the gradient's buffer"),
+        Option("wrap_keep_bfloat16", default=False, doc="keep a copy of the parameters in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="keep a copy of the parameters in float16"),
     ),
     state=(
         State("exp_avg", shape="param", doc="running mean of the gradient"),
@@ -58,6 +60,8 @@ DEFINITION = Definition(
         State("wrap_calls", shape="scalar", doc="how many calls wrap_sum is of, this one included"),
         State("wrap_average", shape="param", doc="exponential average of the parameters"),
         State("wrap_norm", shape="shared", doc="norm of all gradients together in the last update"),
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "scalar",

@@ -96,6 +96,26 @@ class Step:
     leader: int
 
 
+class Skip(Protocol):
+    """Whether a step is left out, as a GPU knows it: launches do nothing if it is set."""
+
+    def guard(self, launcher: BoundLauncher) -> None:
+        """Have a launch of the same backend's do nothing if this is set, until it is released."""
+        ...
+
+    def is_set(self) -> bool:
+        """Whether it is set. Waits until that is known."""
+        ...
+
+
+class Flags(Protocol):
+    """Reads the flags that an optimizer's steps are given."""
+
+    def read(self, flag: object) -> bool | Skip:
+        """What ``flag`` says, or who will know. Waits for no GPU. Raises ArrayError for what is no flag."""
+        ...
+
+
 class BoundLauncher(Protocol):
     """A prepared launch: kernel loaded, tables of pointers and chunks built; gradients are bound to it."""
 
@@ -187,6 +207,10 @@ class Workspace(Protocol):
         """Overwrite them: what ``read_lines`` returns."""
         ...
 
+    def take_back(self) -> None:
+        """The last step has left everything as it was: the shared states are what they were before it."""
+        ...
+
     def run(
         self,
         launches: Sequence[tuple[StagedLauncher, Step]],
@@ -242,8 +266,8 @@ class Backend(Protocol):
         """The addresses ``[start, end)`` that the array covers; equal where it is empty."""
         ...
 
-    def allocate(self, param: Array, init: Initial) -> Array:
-        """A state array: the parameter's shape, its compute type, filled with ``init``."""
+    def allocate(self, param: Array, init: Initial, dtype: str | None = None) -> Array:
+        """A state array: the parameter's shape, its compute type (or ``dtype``), filled with ``init``."""
         ...
 
     def upload(self, host: HostArray) -> Array:
@@ -264,6 +288,11 @@ class Backend(Protocol):
         """The slow, exact check. Raises ``ArrayError`` that says what is wrong (shape, dtype, device,
         layout; a parameter made read-only). Whether it overlaps what the optimizer owns is the caller's to
         check."""
+        ...
+
+    def flags(self, params: Sequence[Array]) -> Flags:
+        """What reads the flags that steps of an optimizer over these parameters are given. Raises
+        ``ArrayError`` where the parameters lie too far apart for that: on several GPUs."""
         ...
 
     def read_rows(self, what: str, param: Array, indices: object, rows: object) -> tuple[HostArray, Array]:

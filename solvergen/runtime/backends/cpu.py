@@ -14,7 +14,14 @@ from solvergen.errors import BackendUnavailable, CompilerBug
 from solvergen.runtime import native
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, address_of, may_be_written
+from solvergen.runtime.buffers import (
+    ARRAY_TYPES,
+    HostArrays,
+    address_of,
+    converted,
+    may_be_written,
+    state_dtype,
+)
 from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype
 from solvergen.runtime.kernel_interface import chunk_table, update_defines
@@ -61,8 +68,8 @@ class CpuBackend(HostArrays):
             raise BackendUnavailable(f"backend 'cpu': {reason}; or use backend='numpy'")
         self._places = 0
 
-    def allocate(self, param: HostArray, init: Initial) -> HostArray:
-        """A new array of the parameter's shape and compute type, filled with ``init``.
+    def allocate(self, param: HostArray, init: Initial, dtype: str | None = None) -> HostArray:
+        """A new array of the parameter's shape and compute type (or ``dtype``), filled with ``init``.
 
         Large arrays of equal size usually begin at the same place of a page, one page more than a power of
         two apart. Read side by side, they then compete for the same few places of the first cache (by
@@ -70,18 +77,18 @@ class CpuBackend(HostArrays):
         took twice as long. So a large state begins elsewhere in its page, but at the same place of a line
         as the parameter does, so that where one is aligned all are.
         """
-        dtype = compute_dtype(param.dtype.name)
-        nbytes = param.size * dtype.itemsize
+        chosen = state_dtype(param, dtype)
+        nbytes = param.size * chosen.itemsize
         if nbytes < STAGGERED:
-            return super().allocate(param, init)
+            return self._filled(param, init, chosen)
         self._places = self._places % 7 + 1
         head = elements_before_line(param)
         line = address_of(param) + head * param.itemsize
         memory = np.zeros(nbytes + PAGE, np.uint8)  # touched only where it is written
-        skip = (line + self._places * PAGE // 8 - head * dtype.itemsize - address_of(memory)) % PAGE
-        state: HostArray = memory[skip : skip + nbytes].view(dtype).reshape(param.shape)
+        skip = (line + self._places * PAGE // 8 - head * chosen.itemsize - address_of(memory)) % PAGE
+        state: HostArray = memory[skip : skip + nbytes].view(chosen).reshape(param.shape)
         if init == "param":
-            state[...] = param
+            state[...] = converted(param, chosen)
         elif init != 0.0 or math.copysign(1.0, init) < 0.0:
             with np.errstate(all="ignore"):
                 state[...] = init

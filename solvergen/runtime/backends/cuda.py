@@ -13,18 +13,20 @@ import numpy as np
 from solvergen.errors import ArrayError, BackendUnavailable
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan, RowWork
-from solvergen.runtime.buffers import gradient_dtypes, type_name
+from solvergen.runtime.buffers import converted, gradient_dtypes, state_dtype, type_name
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavailable
 from solvergen.runtime.cuda.kernels import Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
 from solvergen.runtime.cuda.rows import DeviceRows
+from solvergen.runtime.cuda.skipping import CudaFlags, CudaSkip
 from solvergen.runtime.cuda.staged import StagedCudaLauncher
 from solvergen.runtime.cuda.starting import Starter
 from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.cuda.workspace import CudaWorkspace
 from solvergen.runtime.definition import Definition, Initial
-from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype
+from solvergen.runtime.dtypes import STORAGE_TYPES
+from solvergen.runtime.skipping import check_flag, plain_flag
 
 if TYPE_CHECKING:
     import cupy
@@ -89,25 +91,36 @@ class CudaBackend:
         start: int = seen.data.ptr
         return start, start + seen.nbytes
 
-    def allocate(self, param: cupy.ndarray, init: Initial) -> cupy.ndarray:
-        """A state: the parameter's shape and compute type, filled with ``init``. See ``state_offset``."""
+    def allocate(self, param: cupy.ndarray, init: Initial, dtype: str | None = None) -> cupy.ndarray:
+        """A state: the parameter's shape and compute type (or ``dtype``), filled with ``init``. See
+        ``state_offset``."""
         import cupy
 
         home = self._devices(param.data.device_id)
-        dtype = compute_dtype(param.dtype.name)
-        offset = state_offset(param.data.ptr, param.dtype.itemsize, dtype.itemsize)
-        memory = home.allocate(param.size * dtype.itemsize + WORD)
-        state = cupy.ndarray(param.shape, dtype, memptr=memory + offset)
+        chosen = state_dtype(param, dtype)
+        offset = state_offset(param.data.ptr, param.dtype.itemsize, chosen.itemsize)
+        memory = home.allocate(param.size * chosen.itemsize + WORD)
+        state = cupy.ndarray(param.shape, chosen, memptr=memory + offset)
         if not param.size:
             return state
-        if init == "param" and param.dtype == dtype:
+        if init == "param" and param.dtype == chosen:
             home.copy(state.data.ptr, param.data.ptr, state.nbytes)
         elif init == "param":
-            self.copy_in(state, self.to_host(param).astype(dtype))
+            self.copy_in(state, converted(self.to_host(param), chosen))
         else:
             with np.errstate(all="ignore"):
-                _fill(home, state, np.array([init], dtype))
+                _fill(home, state, np.array([init], chosen))
         return state
+
+    def flags(self, params: Sequence[cupy.ndarray]) -> _Flags:
+        """Flags on the parameters' GPU. Raises ArrayError if they lie on several."""
+        numbers = sorted({param.data.device_id for param in params})
+        if len(numbers) > 1:
+            raise ArrayError(
+                f"the parameters lie on GPUs {', '.join(map(str, numbers))}, and found_inf on one: make an "
+                "optimizer for each GPU"
+            )
+        return _Flags(CudaFlags(self._devices(numbers[0] if numbers else 0), self._kernels))
 
     def workspace(
         self, definition: Definition, params: Sequence[cupy.ndarray], blocks: Sequence[int] | None = None
@@ -222,6 +235,26 @@ class CudaBackend:
             home = self._devices(plan.tensors[0].param.data.device_id)
             return StagedCudaLauncher(plan, Starter(home), self._kernels, access)
         return CudaLauncher(plan, self._devices, self._kernels, access)
+
+
+class _Flags:
+    """See ``Flags``."""
+
+    def __init__(self, flags: CudaFlags) -> None:
+        self._flags = flags
+
+    def read(self, flag: object) -> bool | CudaSkip:
+        """What it says, of a flag that is a number; else what kernels ask."""
+        plain = plain_flag(flag)
+        if plain is not None:
+            return plain
+        seen = _seen("found_inf", flag)
+        check_flag(seen.size, seen.dtype)
+        if seen.data.device_id != self._flags.number:
+            raise ArrayError(
+                f"found_inf is on GPU {seen.data.device_id}, the parameters on GPU {self._flags.number}"
+            )
+        return self._flags.skip(seen.data.ptr, seen.dtype)
 
 
 def _fill(home: Device, state: cupy.ndarray, pattern: HostArray) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from solvergen.errors import CompilerBug
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import LaunchPlan, TensorPlan
-from solvergen.runtime.buffers import ARRAY_TYPES, address_of, may_be_written
+from solvergen.runtime.buffers import ARRAY_TYPES, address_of, converted, may_be_written
 from solvergen.runtime.dtypes import compute_dtype, numpy_dtype, rounding
 from solvergen.runtime.lines import matrix_shape
 
@@ -110,6 +110,7 @@ def to_store(
             continue
         if getattr(result, "dtype", None) != compute:
             raise CompilerBug(f"the NumPy reference returned {result!r:.80} where {compute} was due")
+        result = converted(result, target.dtype)
         pending.append((target, result.copy() if id(result) in live else result))
     return pending
 

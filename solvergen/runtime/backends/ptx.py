@@ -16,24 +16,34 @@ import numpy as np
 from solvergen.errors import BackendUnavailable, OptimizerError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan, RowWork
-from solvergen.runtime.buffers import ARRAY_TYPES, HostArrays, KeptParameters, address_of, may_be_written
+from solvergen.runtime.buffers import (
+    ARRAY_TYPES,
+    HostArrays,
+    KeptParameters,
+    address_of,
+    converted,
+    may_be_written,
+    state_dtype,
+)
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Kernel
-from solvergen.runtime.cuda.kernels import FINITE_TEXT, Kernels, shared_kernels
+from solvergen.runtime.cuda.kernels import FINITE_TEXT, FLAG_TEXT, Kernels, shared_kernels
 from solvergen.runtime.cuda.launch import Access, CudaLauncher
 from solvergen.runtime.cuda.rows import DeviceRows
+from solvergen.runtime.cuda.skipping import NAME as FLAG_NAME
+from solvergen.runtime.cuda.skipping import CudaFlags, CudaSkip
 from solvergen.runtime.cuda.staged import StagedCudaLauncher
 from solvergen.runtime.cuda.starting import Bound, Lent, Region, Starter
 from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.cuda.workspace import CudaWorkspace
 from solvergen.runtime.definition import Definition, Initial
-from solvergen.runtime.dtypes import compute_dtype
 from solvergen.runtime.kernel_interface import CHUNK
 from solvergen.runtime.ptx.compiler import ptx_compiler
 from solvergen.runtime.ptx.device import Argument, Expected, PtxDevice
 from solvergen.runtime.ptx.machine.buffers import Buffer
 from solvergen.runtime.ptx.machine.launch import LIMIT
 from solvergen.runtime.ptx.observe import Observer
+from solvergen.runtime.skipping import host_flag, plain_flag
 
 
 class PtxBackend(HostArrays):
@@ -71,17 +81,21 @@ class PtxBackend(HostArrays):
         self._device = PtxDevice(capability, observe=observe, limit=limit)
         self._kernels = shared_kernels(emitter)
 
-    def allocate(self, param: HostArray, init: Initial) -> HostArray:
+    def allocate(self, param: HostArray, init: Initial, dtype: str | None = None) -> HostArray:
         """A state that begins where the CUDA backend would let it begin, relative to a word."""
-        dtype = compute_dtype(param.dtype.name)
-        offset = state_offset(address_of(param), param.dtype.itemsize, dtype.itemsize)
-        spare = np.empty(param.size * dtype.itemsize + 2 * WORD, np.uint8)
+        chosen = state_dtype(param, dtype)
+        offset = state_offset(address_of(param), param.dtype.itemsize, chosen.itemsize)
+        spare = np.empty(param.size * chosen.itemsize + 2 * WORD, np.uint8)
         begin = -address_of(spare) % WORD + offset
-        nbytes = param.size * dtype.itemsize
-        state: HostArray = spare[begin : begin + nbytes].view(dtype).reshape(param.shape)
+        nbytes = param.size * chosen.itemsize
+        state: HostArray = spare[begin : begin + nbytes].view(chosen).reshape(param.shape)
         with np.errstate(all="ignore"):
-            state[...] = param if init == "param" else init
+            state[...] = converted(param, chosen) if init == "param" else init
         return state
+
+    def flags(self, params: Sequence[HostArray]) -> PtxFlags:
+        """Flags in host memory, asked by kernels."""
+        return PtxFlags(self._device, self._kernels)
 
     def rows(self, param: HostArray) -> RowWork:
         """By the kernel that the CUDA backend has for it."""
@@ -104,6 +118,26 @@ class PtxBackend(HostArrays):
         return launcher(plan, self._device, self._kernels)
 
 
+class PtxFlags(CudaFlags):
+    """See ``Flags``."""
+
+    def __init__(self, device: PtxDevice, kernels: Kernels) -> None:
+        super().__init__(device, kernels)
+        self._played = device
+
+    def read(self, flag: object) -> bool | CudaSkip:
+        """What it says, of a flag that is a number; else what kernels ask. Raises KernelFault."""
+        plain = plain_flag(flag)
+        if plain is not None:
+            return plain
+        array = host_flag(flag)
+        answer = Argument(FLAG_NAME, 4, 4, writable=True)
+        read = [_buffer("found_inf", array.view(np.ndarray), writable=False)]
+        source = functools.partial(_read, FLAG_TEXT)
+        with self._played.expecting(Expected(read, (None, None, None, answer), source)):
+            return self.skip(address_of(array), array.dtype)
+
+
 class PtxLauncher(CudaLauncher):
     """The CUDA backend's launcher, which tells the device beforehand what the launch may touch."""
 
@@ -120,13 +154,16 @@ class PtxLauncher(CudaLauncher):
 
     def launch(self, table: HostArray, rows: HostArray) -> None:
         """See ``Launcher``. Raises KernelFault."""
-        arguments = (
+        arguments: tuple[Argument | None, ...] = (
             Argument("the table of pointers", self._pointers.nbytes, 8),
             Argument("the table of rows", rows.nbytes, rows.itemsize),
             Argument("the table of scalars", table.nbytes, table.itemsize),
             self._chunks(),
             None,
         )
+        if self._skip is not None:
+            region = self._skip.region
+            arguments = (*arguments, Argument(region.name, region.nbytes, region.itemsize))
         arrays = [*self._arrays, *self._bound()]
         with self._played.expecting(Expected(arrays, arguments, functools.partial(_read, self._text))):
             super().launch(table, rows)

@@ -68,6 +68,11 @@ class Device(Protocol):
         """Fill contiguous host memory from the device. Waits for the current stream and for the copy."""
         ...
 
+    def fetch(self, target: HostArray, address: int) -> None:
+        """Fill memory that ``staging`` gave from the device. Waits for nothing: an event that is recorded
+        next tells when it is done."""
+        ...
+
     def synchronize(self) -> None:
         """Wait for the current stream."""
         ...
@@ -176,6 +181,14 @@ class CupyDevice:
                 target.ctypes.data, address, target.nbytes, self._cuda.runtime.memcpyDeviceToHost, stream.ptr
             )
             stream.synchronize()
+
+    def fetch(self, target: HostArray, address: int) -> None:
+        """See ``Device``."""
+        with self._device:
+            stream = self._cuda.get_current_stream().ptr
+            self._cuda.runtime.memcpyAsync(
+                target.ctypes.data, address, target.nbytes, self._cuda.runtime.memcpyDeviceToHost, stream
+            )
 
     def synchronize(self) -> None:
         """See ``Device``."""

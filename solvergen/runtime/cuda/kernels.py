@@ -16,6 +16,7 @@ from solvergen.runtime.kernel_interface import update_defines
 
 UPDATE = "sg_kernel"
 FINITE = "sg_finite"
+FLAG = "sg_flag"
 REDUCE = "sg_reduce"
 ROWS = "sg_rows"
 PASS = "sg_pass_{}"
@@ -28,6 +29,9 @@ Launchers hold theirs."""
 
 FINITE_TEXT = Path(__file__).with_name("finite.cu")
 """The text of the kernel ``FINITE``."""
+
+FLAG_TEXT = Path(__file__).with_name("flag.cu")
+"""The text of the kernel ``FLAG``."""
 
 REDUCE_TEXT = Path(__file__).with_name("reduce.cu")
 """The text of the kernel ``REDUCE``."""
@@ -52,20 +56,30 @@ class Kernels:
         grad_dtype: str,
         options: Mapping[str, bool],
         name: str = UPDATE,
+        *,
+        skips: bool = False,
     ) -> Kernel:
         """The update of the generated package in ``folder``, for these storage types and options.
 
         ``name``: which of the kernels in its text; a staged rule has several (``PASS``, ``STAGE``).
+        ``skips``: the one that is given, as its last argument, the address of an int32, and does nothing if
+        that isn't 0.
 
         Raises:
             KernelBuildError: its ``kernel.cu`` is missing, doesn't compile, or the driver refuses it.
         """
         defines = update_defines(param_dtype, grad_dtype, options)
+        if skips:
+            defines["SG_SKIP"] = 1
         return self._kernel(device, Path(folder) / "kernel.cu", defines, name)
 
     def finite(self, device: Device, grad_dtype: str) -> Kernel:
         """The kernel that looks for elements that aren't finite."""
         return self._kernel(device, FINITE_TEXT, {"SG_GRAD": STORAGE_TYPES[grad_dtype].code}, FINITE)
+
+    def flag(self, device: Device) -> Kernel:
+        """The kernel that looks whether a flag is set."""
+        return self._kernel(device, FLAG_TEXT, {}, FLAG)
 
     def reduce(self, device: Device) -> Kernel:
         """The kernel that reduces terms to totals."""

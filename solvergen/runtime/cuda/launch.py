@@ -8,9 +8,10 @@ the set that is written was last used two steps ago.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from solvergen.runtime.cuda.device import Device, Kernel
 from solvergen.runtime.cuda.kernels import Kernels
 from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS, chunks_of, lanes_of
 from solvergen.runtime.dtypes import STORAGE_TYPES, numpy_dtype
+
+if TYPE_CHECKING:
+    from solvergen.runtime.cuda.skipping import CudaSkip
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,11 @@ class BoundTensors:
         self._owned = plan.owned  # addresses are unique over all GPUs
         self._numbers = np.array([number for _, _, number, _ in facts])
         self._gradients: tuple[Any, ...] = ()
+        self._skip: CudaSkip | None = None
+
+    def unless(self, skip: CudaSkip | None) -> None:
+        """What is launched until ``release`` does nothing if this is set."""
+        self._skip = skip
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Remember the gradients if each is just what the plan expects."""
@@ -89,6 +98,7 @@ class BoundTensors:
     def release(self) -> None:
         """Forget the gradients. Their memory may be used again in the stream's order."""
         self._gradients = ()
+        self._skip = None
 
 
 def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -127,7 +137,10 @@ class CudaLauncher(BoundTensors):
     def launch(self, table: HostArray, rows: HostArray) -> None:
         """Start the update. Returns before it is done."""
         for members, part in self._parts:
+            part.skip = self._skip
             part.launch(self._pointers[members], table, rows[members])
+        if self._skip is not None:
+            self._skip.used()
 
 
 class _Part:
@@ -136,9 +149,17 @@ class _Part:
     def __init__(self, plan: LaunchPlan, sizes: HostArray, device: Device, kernels: Kernels) -> None:
         itemsizes = [STORAGE_TYPES[name].itemsize for name in (plan.param_dtype, plan.grad_dtype)]
         self._device = device
-        self._kernel = kernels.update(
-            device, plan.definition.folder, plan.param_dtype, plan.grad_dtype, plan.options
+        self._load = functools.partial(
+            kernels.update,
+            device,
+            plan.definition.folder,
+            plan.param_dtype,
+            plan.grad_dtype,
+            plan.options,
         )
+        self._kernel = self._load()
+        self._skipping: Kernel | None = None  # few programs have steps that are left out
+        self.skip: CudaSkip | None = None
         chunks = chunks_of(sizes, lanes_of(itemsizes))
         self.chunk_count = len(chunks)
         self._blocks = min(len(chunks), MAX_BLOCKS)
@@ -156,14 +177,18 @@ class _Part:
         tables = self._sets[self._turn]
         self._turn ^= 1
         pointers_at, table_at, rows_at = tables.fill(pointers, table, rows)
-        arguments = (
+        arguments: tuple[np.generic, ...] = (
             np.uint64(pointers_at),
             np.uint64(rows_at),
             np.uint64(table_at),
             np.uint64(self._chunks.ptr),
             np.int64(self.chunk_count),
         )
-        self._device.launch(self._kernel, self._blocks, THREADS, arguments)
+        kernel = self._kernel
+        if self.skip is not None:
+            kernel = self._skipping = self._skipping or self._load(skips=True)
+            arguments = (*arguments, np.uint64(self.skip.region.address))
+        self._device.launch(kernel, self._blocks, THREADS, arguments)
         tables.used()
 
     def finite(self, gradients: HostArray) -> bool:

@@ -109,11 +109,16 @@ static __device__ __forceinline__ double sg_short_value(const double term, const
    columns   [n_columns]
    scratch   rows of n_columns numbers, for the values of chunks: as many for a segment as it has chunks, if several
    out       rows of `stride` numbers
-   span      threads that take a segment: a power of two up to 32, and no segment is longer; or else the block */
+   span      threads that take a segment: a power of two up to 32, and no segment is longer; or else the block
+   skip      null, or a number that is not 0 if nothing is to be done */
 extern "C" __global__ void __launch_bounds__(SG_THREADS)
 sg_reduce(const double *terms, int width, const sg_segment *segments, const int *places, sg_i64 n_segments,
-          const sg_column *columns, int n_columns, double *scratch, double *out, int stride, int span) {
+          const sg_column *columns, int n_columns, double *scratch, double *out, int stride, int span,
+          const int *skip) {
     __shared__ double lanes[SG_THREADS];
+    if (skip && *skip) {
+        return;
+    }
     if (span <= 32) {
         const int lane = (int)threadIdx.x & (span - 1);
         const int jobs = SG_THREADS / span;

@@ -119,6 +119,7 @@ class _Part:
             results,
             np.int32(stride),
             np.int32(self._span),
+            self._starter.skip or np.uint64(0),
         )
         blocks = min(-(-self._segments * self._columns * self._span // THREADS), MAX_BLOCKS)
         self._starter.start(self._kernel, REDUCE_TEXT, blocks, arguments)

@@ -7,6 +7,7 @@ for one tensor as for thousands. It waits for nothing (see ``launch``).
 from __future__ import annotations
 
 import contextlib
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from solvergen.runtime.cuda.kernels import LINE_STAGE, PASS, STAGE, Kernels
 from solvergen.runtime.cuda.launch import Access, BoundTensors, FiniteSearch, TableSet
 from solvergen.runtime.cuda.lines import DeviceLines, LineLaunch
 from solvergen.runtime.cuda.reduction import Column, Reduction
+from solvergen.runtime.cuda.skipping import CudaSkip
 from solvergen.runtime.cuda.starting import Bound, Memory, Region, Starter
 from solvergen.runtime.cuda.tables import MAX_BLOCKS, THREADS
 from solvergen.runtime.cuda.workspace import CudaWorkspace
@@ -48,17 +50,23 @@ class StagedCudaLauncher(BoundTensors):
             for k, rank in plan.definition.line_stages
             if k in plan.stages
         }
-        self._kernels: dict[tuple[str, int], Kernel] = {
-            key: kernels.update(
-                starter.device,
-                plan.definition.folder,
-                plan.param_dtype,
-                plan.grad_dtype,
-                plan.options,
-                name,
-            )
-            for key, name in names.items()
-        }
+
+        def load(*, skips: bool = False) -> dict[tuple[str, int], Kernel]:
+            return {
+                key: kernels.update(
+                    starter.device,
+                    plan.definition.folder,
+                    plan.param_dtype,
+                    plan.grad_dtype,
+                    plan.options,
+                    name,
+                    skips=skips,
+                )
+                for key, name in names.items()
+            }
+
+        self._kernels = load()
+        self._load_skipping = functools.cache(functools.partial(load, skips=True))
         chunks = chunk_table(self._sizes, CHUNK_TERMS)
         self.chunk_count = len(chunks)
         most = max((len(one.kinds) for _, one in passes), default=0)
@@ -96,6 +104,18 @@ class StagedCudaLauncher(BoundTensors):
             return True
         chunks = self._chunks.address
         return self._search(self._sets[self._turn], self._pointers[:, 1], chunks, self.chunk_count)
+
+    def unless(self, skip: CudaSkip | None) -> None:
+        """See ``BoundTensors``. The workspace's own kernels do nothing either."""
+        super().unless(skip)
+        self._starter.skip = self._workspace.starter.skip = None if skip is None else skip.region
+
+    def release(self) -> None:
+        """See ``BoundTensors``."""
+        if self._skip is not None:
+            self._skip.used()
+            self.unless(None)
+        super().release()
 
     def begin(self, step: Step) -> None:
         """Upload the step's tables, after those of the step before the last have been used."""
@@ -250,7 +270,10 @@ class StagedCudaLauncher(BoundTensors):
         bound: bool = False,
     ) -> None:
         tensors = Bound(self.plan, self._gradients) if bound else None
-        self._starter.start(self._kernels[kind, number], self._text, blocks, arguments, tensors)
+        kernels = self._kernels
+        if self._starter.skip is not None:
+            kernels, arguments = self._load_skipping(), (*arguments, self._starter.skip)
+        self._starter.start(kernels[kind, number], self._text, blocks, arguments, tensors)
         self._sets[self._turn].used()
 
     @property

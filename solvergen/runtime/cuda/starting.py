@@ -43,10 +43,11 @@ class Bound:
 
 
 class Starter:
-    """Gives kernels to a device's current stream."""
+    """Gives kernels to a device's current stream. ``skip``: what those of this step ask, if anything."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self.skip: Region | None = None
 
     def start(
         self,

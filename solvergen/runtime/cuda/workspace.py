@@ -39,6 +39,7 @@ class CudaWorkspace(KernelWorkspace):
         """Columns of the table of totals."""
         self.total_size = 0.0
         self.leader = 0
+        self.starter = starter
         self._device = starter.device
         self._count = len(shapes)
         self._n_states = max(1, len(definition.device_states))

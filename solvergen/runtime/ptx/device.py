@@ -136,6 +136,10 @@ class PtxDevice:
         allocation, begin = self._find(address, target.nbytes)
         target.reshape(-1).view(np.uint8)[...] = allocation.bytes[begin : begin + target.nbytes]
 
+    def fetch(self, target: HostArray, address: int) -> None:
+        """Copy to the host."""
+        self.download(target, address)
+
     def synchronize(self) -> None:
         """Nothing is ever under way."""
 

@@ -184,9 +184,7 @@ class Scope:
         while scope is not None:
             found = scope.names.get(name)
             if found is None:
-                for prefix, (type_, count) in scope.ranges.items():
-                    if name in _Numbered(prefix, count):
-                        found = type_
+                found = scope._in_ranges(name)
             if isinstance(found, Type):
                 found = Register(name, found, len(self.registers))
                 self.registers.append(found)
@@ -194,6 +192,14 @@ class Scope:
             if found is not None:
                 return found
             scope = scope.parent
+        return None
+
+    def _in_ranges(self, name: str) -> Type | None:
+        stem = name.rstrip("0123456789")  # nearly always the range that a register is of
+        for prefix in (stem, *self.ranges):
+            type_, count = self.ranges.get(prefix, (None, 0))
+            if name in _Numbered(prefix, count):
+                return type_
         return None
 
 

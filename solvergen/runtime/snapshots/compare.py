@@ -196,7 +196,7 @@ def _states(
     shared = {name for name, kind in here.items() if kind == "shared"}
     expected: set[str] = set()  # of the shared states: those that exist in any group
     for theirs, ours in pairs:
-        active = set(definition.active_state(**ours.options))
+        active = set(definition.active_state(**ours.options)) - definition.copies.keys()
         expected |= active & shared
         for member in theirs.members:
             held = {*tensors[member].arrays, *tensors[member].scalars}

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from solvergen.errors import OptimizerError, SnapshotMismatch, SolverFileError
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.definition import RANK_OF_SHAPE, Definition
+from solvergen.runtime.definition import RANK_OF_SHAPE, Definition, definition_of
 from solvergen.runtime.naming import did_you_mean, listed, quoted
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.history import SPEC_OF_TYPE, arranged, history_names
 from solvergen.solver.files.naming import model_of, owned
+from solvergen.solver.registry import find_optimizer, optimizer_names, optimizer_of_spec
 
 if TYPE_CHECKING:
     from solvergen.runtime.optimizer import Optimizer
@@ -24,25 +24,27 @@ if TYPE_CHECKING:
 _MULTIPLIERS = ("lr_mult", "decay_mult")
 
 
-def definition_of_spec(spec: str) -> Definition:
-    """The definition of a generated optimizer. Raises SolverFileError if there is none of that name."""
-    try:
-        found: Definition = import_module(f"solvergen.optimizers.{spec}.schema").DEFINITION
-    except (ImportError, AttributeError, ValueError):
-        known = sorted(_specs())
-        raise SolverFileError(f"no optimizer {quoted(spec)}{did_you_mean(spec, known)}") from None
+def class_of_spec(spec: str) -> type[Optimizer]:
+    """The optimizer that is generated from a spec. Raises SolverFileError if there is none of that name."""
+    found = optimizer_of_spec(spec)
+    if found is None:
+        known = sorted(definition_of(cls).name for cls in map(find_optimizer, optimizer_names()) if cls)
+        raise SolverFileError(
+            f"no optimizer {quoted(spec)}{did_you_mean(spec, known)}; one of your own is known after "
+            "solvergen.solver.register_optimizer, in Python"
+        )
     return found
 
 
-def _specs() -> dict[str, str]:
-    """The classes of solvergen's optimizers by their specs' names."""
-    package = import_module("solvergen.optimizers")
-    return {getattr(package, name).definition.name: name for name in package.__all__}
+def definition_of_spec(spec: str) -> Definition:
+    """What is known of it. Raises SolverFileError."""
+    return definition_of(class_of_spec(spec))
 
 
 def spec_of_class(name: str) -> str:
-    """The spec of a class of solvergen's; of another's its name in small letters."""
-    return next((spec for spec, known in _specs().items() if known == name), name.lower())
+    """The spec of a class; of one that isn't known its name in small letters."""
+    found = find_optimizer(name)
+    return name.lower() if found is None else definition_of(found).name
 
 
 def optimizer_of(
@@ -64,7 +66,7 @@ def optimizer_of(
             f"{source}: a state of {spec}, and the solver file is of "
             f"{chosen.optimizer_class.definition.name}: give --to, or another solver file"
         )
-    cls = getattr(import_module("solvergen.optimizers"), definition.class_name)
+    cls: Any = class_of_spec(spec)
     params = _parameters(state, model, definition, source)
     said: list[str] = []
     groups = _groups(state, params, definition, chosen, said)
@@ -134,7 +136,7 @@ def _parameters(
 
 def history_names_of(definition: Definition) -> tuple[str, ...]:
     """The states of a history under the options that are the defaults."""
-    cls = getattr(import_module("solvergen.optimizers"), definition.class_name)
+    cls = class_of_spec(definition.name)
     return history_names(cls, _default_options(cls))
 
 
@@ -191,6 +193,10 @@ def from_snapshot(data: SnapshotData, source: str) -> tuple[SolverStateData, Mod
     held = {tuple(sorted((*tensor.arrays, *tensor.scalars))) for tensor in data.tensors}
     if len(held) > 1:
         raise SolverFileError(f"{source}: its groups have different states; a solver has one rule")
+    if blocks := [tensor.name for tensor in data.tensors if tensor.blocks != 1]:
+        raise SolverFileError(
+            f"{source}: {listed(blocks)} falls into blocks, of which a solver has one for each parameter"
+        )
     first = data.tensors[0]
     lines = [name for name in first.arrays if kinds[name] in RANK_OF_SHAPE]
     arrays = [name for name in definition.array_states if name in first.arrays and name not in lines]
@@ -212,6 +218,8 @@ def from_snapshot(data: SnapshotData, source: str) -> tuple[SolverStateData, Mod
     )
     params = _with_params(data.tensors)
     said = [] if params is not None else ["it holds no parameters, so there is no model"]
+    if data.constraints:
+        said.append(f"the constraints of {listed(list(data.constraints))} stay behind: a solver has none")
     if data.frozen:
         said.append(f"{listed(data.frozen)} was frozen, and no longer is: give it an lr_mult of 0")
     return state, None if params is None else model_of(params), said

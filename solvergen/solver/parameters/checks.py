@@ -56,10 +56,10 @@ def _solver_type(params: SolverParameters) -> Iterator[Finding]:
 
 
 def _instead_of_type(name: str) -> str:
-    from solvergen.optimizers import __all__ as optimizers
+    from solvergen.solver.registry import optimizer_names
 
     near = meant(name, TYPES)
-    if name in optimizers and name.lower() not in map(str.lower, TYPES):
+    if name in optimizer_names() and name.lower() not in map(str.lower, TYPES):
         return f'it is one of ours: write optimizer: "{name}", without type'
     return near
 

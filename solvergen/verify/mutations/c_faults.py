@@ -12,7 +12,7 @@ from solvergen.verify.mutations.mutant import Mutant, at
 
 _BODY = re.compile(r"sg_(?:run|update)(?:_\d+)?")
 _STAGE = re.compile(r"sg_(?:(?:rows|columns|matrices)_)?stage_\d+")
-_LINES = re.compile(r"sg_(?:placed|owner|advance|row_total|row|column|matrix)")
+_LINES = re.compile(r"sg_(?:placed|owner|advance|span_bits|row_total|row|column|matrix)")
 """Functions that say where lines are, or reduce along them."""
 _OF_LINES = re.compile(
     r"sg_(?:geometry|shapes|offsets|tiles?|row_\w+|column_\w+|matrix_\w+|here|across|down|width)\b"
@@ -22,7 +22,7 @@ _HINT = re.compile(r"__builtin_prefetch|\bSG_AHEAD\b")
 """What is fetched beforehand: it computes nothing."""
 _NOT_OF_ELEMENTS = re.compile(r"\bsg_lanes_\d+\[|\bsg_lines\.")
 """Sums and addresses: no processor flushes doubles or whole numbers that stand beside elements."""
-_KERNEL = re.compile(r"sg_(?:kernel|head|(?:pass|head|aligned)_\d+)")
+_KERNEL = re.compile(r"sg_(?:kernel|head|(?:pass|head|aligned|walk)_\d+)")
 _REDUCING = ("sg_taken", "sg_halve", "sg_term", "sg_next", "sg_larger", "sg_first_row")
 _VECTORS = ("sg_load", "sg_store")
 _CONVERSIONS = ("sg_to_bf16", "sg_from_bf16", "sg_to_f16", "sg_from_f16", "sg_widen", "sg_narrow")
@@ -97,14 +97,16 @@ _RULES: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
     ("float32 scalar", r"(sg_(?:values|states|shared_new)\[\d+\]) = (\w+);", r"\1 = (double)(float)\2;"),
     ("lines", r"(?<=#define SG_TILE_ROWS )64\b", "32"),
     ("lines", r"(?<=#define SG_TILE_COLUMNS )SG_THREADS", "(SG_THREADS / 2)"),
-    ("lines", r"sg_row_partial\[\d+\] = sg_total;", ";"),
+    ("lines", r"sg_row_partial\[[^;]*\] = sg_total;", ";"),
     ("lines", r"sg_column_partial\[\d+\] = sg_\w+;", ";"),
     ("lines", r"\bsg_geometry\[1\]", "sg_geometry[2]"),
     ("lines", r"\bsg_geometry\[2\]", "sg_geometry[1]"),
     ("lines", r"\bsg_this\.rows\b", "(sg_this.rows - 1)"),
     ("lines", r"\bsg_this\.columns\b", "(sg_this.columns - 1)"),
-    ("lines", r"\bsg_row_total<sg_max_abs>", "sg_row_total<sg_sum>"),
-    ("lines", r"\bsg_row_total<sg_(?!max_abs)\w+>", "sg_row_total<sg_max_abs>"),
+    ("lines", r"\bsg_row_total<sg_max_abs(?=[,>])", "sg_row_total<sg_sum"),
+    ("lines", r"\bsg_row_total<sg_(?!max_abs)\w+(?=[,>])", "sg_row_total<sg_max_abs"),
+    ("lines", r"sg_apart > 0;", "sg_apart > 1;"),
+    ("lines", r"sg_upper \? sg_low : sg_high", "sg_low"),
     ("lines", r"(?<=\{)sg_row_computed, sg_column_computed", "sg_column_computed, sg_row_computed"),
     ("lines", r"\bsg_(?:row|column|matrix)_(?:values|states)\[\d+\] = \w+;", ";"),
     ("barriers", r"__syncthreads\(\);", ";"),

@@ -55,7 +55,8 @@ TYPES = frozenset(
 )
 _WORDS = frozenset(("return", "else", "if", "for", "while", "constexpr", "typedef", "sizeof"))
 _TEMPLATES = re.compile(
-    r"template|reinterpret_cast|const_cast|sg_global|sg_taken|sg_halve|sg_(?:update|operands)(?:_\d+)?"
+    r"template|reinterpret_cast|const_cast|sg_global|sg_taken|sg_halve|sg_row_total|"
+    r"sg_(?:update|operands|walk)(?:_\d+)?"
 )
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _ENDS = frozenset((",", ";", "=", "?", ":", "return", "+=", "-=", "|="))

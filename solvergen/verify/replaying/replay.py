@@ -135,7 +135,7 @@ def _options(space: Space, group: Group, values: Sequence[Mapping[str, float]]) 
 def _check_tensor(definition: Definition, tensor: Tensor, options: Mapping[str, bool]) -> None:
     active = definition.active_state(**options)
     compute = compute_dtype(tensor.param.dtype.name)
-    ranks = {state.name: state.rank for state in definition.reference_arrays}
+    ranks = {state.name: state.rank for state in definition.reference_arrays if not state.dtype}
     if tensor.blocks != 1 and (
         definition.view != "blocks" or tensor.blocks not in counts_of_blocks(tensor.shape, tensor.param.size)
     ):

@@ -101,7 +101,7 @@ def examine_native(
     )
 
 
-_FUNCTION = re.compile(r"^static __attribute__.*\b(sg_run(?:_\d+)?(?:_by_\d+)?)\(")
+_FUNCTION = re.compile(r"^(?:static __attribute__.*\bsg_run(?:_\d+)?|SG_INLINE void sg_element_\d+)\(")
 _ACCESS = re.compile(r"\bsg_\w+_(load|store)\(sg_(\w+)_at\b")
 
 

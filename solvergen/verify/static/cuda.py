@@ -70,6 +70,7 @@ def traffic_of(definition: Definition, options: Mapping[str, bool], param: str, 
     compute = STORAGE_TYPES[STORAGE_TYPES[param].compute].itemsize
     itemsizes = {"param": STORAGE_TYPES[param].itemsize, "grad": STORAGE_TYPES[grad].itemsize}
     itemsizes |= dict.fromkeys((*definition.array_states, *definition.carried), compute)
+    itemsizes |= {name: STORAGE_TYPES[dtype].itemsize for name, dtype in definition.copies.items()}
     return Traffic(
         itemsizes,
         Counter(definition.buffers_read(**options)),

@@ -48,6 +48,14 @@ class Traffic:
         moved = (*self.loads.items(), *self.stores.items())
         return sum(self.itemsizes[name] * times for name, times in moved)
 
+    def word_of(self, buffer: int | None) -> int:
+        """Bits that an access of a buffer is to have: fewer than ``WORD`` only of a copy in a narrower type
+        than parameter and gradient, which decide how many elements a thread takes at once."""
+        itemsizes = tuple(self.itemsizes.values())
+        if buffer is None or not 0 <= buffer < len(itemsizes):
+            return WORD
+        return min(WORD, WORD // min(itemsizes[:2]) * itemsizes[buffer])
+
     @property
     def loaded(self) -> int:
         """Bytes read for each element."""
@@ -108,9 +116,10 @@ def memory_of(kernel: Kernel, source: Source, traffic: Traffic) -> Memory:
         for access in inside:
             if access.buffer is None and traffic.lines:
                 continue  # values of lines, in float64
-            if access.buffer is not None and access.nbytes * 8 < WORD:
+            due = traffic.word_of(access.buffer)
+            if access.buffer is not None and access.nbytes * 8 < due:
                 message = (
-                    f"{access.nbytes * 8} bits of {_name(names, access)} in the main loop instead of {WORD}"
+                    f"{access.nbytes * 8} bits of {_name(names, access)} in the main loop instead of {due}"
                 )
                 findings.append(about("width", message, access.instruction, source))
             width = min(width, access.nbytes * 8)

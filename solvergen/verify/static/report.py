@@ -85,6 +85,7 @@ class StaticRow:
                 "loads_needed": m.loads_needed,
                 "stores_per_element": m.stores,
                 "stores_needed": m.stores_needed,
+                "line_values_per_element": m.values,
                 "occupancy": m.occupancy.share,
                 "occupancy_limit": m.occupancy.limit,
                 "resident_threads": m.occupancy.threads,

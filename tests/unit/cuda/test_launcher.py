@@ -67,6 +67,9 @@ class DeferredDevice(cuda_host.HostDevice):
     def launch(self, kernel: Kernel, blocks: int, threads: int, arguments: Sequence[np.generic]) -> None:
         self.queue.append(lambda: cuda_host.HostDevice.launch(self, kernel, blocks, threads, arguments))
 
+    def fetch(self, target: np.ndarray, address: int) -> None:
+        self.queue.append(lambda: cuda_host.HostDevice.fetch(self, target, address))
+
     def download(self, target: np.ndarray, address: int) -> None:
         self.synchronize()
         super().download(target, address)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import generated
+from solvergen.constraints import MaxNorm, MinMax
 from solvergen.errors import ArrayError
 from solvergen.runtime.backends.cuda import CudaBackend
 from solvergen.runtime.ptx.compiler import ptx_compiler
@@ -82,3 +84,18 @@ def test_parameters_on_several_gpus(backend: CudaBackend, devices: list[Device])
     params = [on_gpu(device, np.ones(3, np.float32)) for device in devices]
     with pytest.raises(ArrayError, match=r"on GPUs 0, 1; weigher has reductions.*make an optimizer for each"):
         weigher()(params, backend=backend)
+
+
+def test_constraints_of_real_arrays(backend: CudaBackend, devices: list[Device]) -> None:
+    """Their parameters are read in other shapes, where they are."""
+    rng = np.random.default_rng(5)
+    host = {"w": rng.normal(size=(3, 2, 20)).astype(np.float32), "v": rng.normal(size=70).astype(np.float32)}
+    params = {name: on_gpu(devices[0], array) for name, array in host.items()}
+    ours = generated.SGD(params, lr=0.1, backend=backend)
+    reference = generated.SGD(host, lr=0.1, backend="numpy")
+    ours.constraint = reference.constraint = {"w": MaxNorm(0.5, axis=[0, 1]), "v": MinMax(-0.5, None)}
+    gradients = {name: rng.normal(size=array.shape).astype(np.float32) for name, array in host.items()}
+    ours.step({name: on_gpu(devices[0], gradient) for name, gradient in gradients.items()})
+    reference.step(gradients)
+    for name, wanted in host.items():
+        assert_same_bits(backend.to_host(params[name]), wanted)

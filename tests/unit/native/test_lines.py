@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from solvergen import optimizers
 from solvergen.runtime.backends import cpu, cpu_lines, cpu_reductions
 from solvergen.runtime.backends.cpu_reductions import ColumnReducer, column_pieces
 from solvergen.runtime.lines import geometry_table, partial_offsets
@@ -36,6 +37,32 @@ SHAPES = [
     (2, 3, 4, 5),
     (1000,),
 ]
+
+EDGES = [
+    # Rows: of four, of one, of a tile and what is left of it. Columns: narrow, wide, of a whole tile, of
+    # more than are kept.
+    *itertools.product((3, 4, 66), (2, 5, 17, 128, 129, 256, 300)),
+    *[(rows, columns) for rows in (1, 5) for columns in (4096, 4400, 8700)],
+    *[(1024,), (1030,), (4160, 1), (5000,), (2100, 2), (700, 8), (260, 16)],
+    *[(40, 3, 3), (9, 1, 1), (3, 2, 700)],
+]
+
+GUARDED = """
+name: guarded
+summary: A rule for tests.
+hyperparameters:
+  lr: {default: 0.1, min: 0}
+options:
+  squares: {default: false}
+state:
+  c: {init: 1, shape: columns}
+update:
+  - c = c + max_abs(grad, columns)
+  - when: squares
+    do:
+      - c = c + sum(grad*grad, columns) + mean(norm1(grad, rows), matrices)
+  - param = param - lr*grad/sqrt(c)
+"""
 
 VIEWS = """
 name: {name}
@@ -76,6 +103,35 @@ def test_every_mix_of_dtypes_has_the_bits_of_the_reference(param: str, grad: str
             gradients[3] = gradients[5] = None
         assert a.step(gradients)
         assert b.step(gradients)
+        assert_equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_shapes_at_which_kernels_take_another_way(dtype: str) -> None:
+    a, b = both(liner(), EDGES, dtype)
+    for t in range(2):
+        gradients = [values(shape, dtype, 100 * t + i) for i, shape in enumerate(EDGES)]
+        a.step(gradients)
+        b.step(gradients)
+        assert_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["Adafactor", "CAME", "SM3", "AdamP"])
+def test_shipped_rules_at_these_shapes(name: str) -> None:
+    a, b = both(getattr(optimizers, name), EDGES, "float32")
+    gradients = [values(shape, "float32", i) for i, shape in enumerate(EDGES)]
+    a.step(gradients)
+    b.step(gradients)
+    assert_equal(a, b)
+
+
+@pytest.mark.parametrize("squares", [False, True])
+def test_a_reduction_that_options_leave_out(squares: bool) -> None:
+    a, b = both(package(GUARDED, "guarded").Guarded, EDGES, "float32", squares=squares)
+    gradients = [values(shape, "float32", i) for i, shape in enumerate(EDGES)]
+    for _ in range(2):
+        a.step(gradients)
+        b.step(gradients)
         assert_equal(a, b)
 
 

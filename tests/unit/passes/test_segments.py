@@ -185,3 +185,23 @@ def test_states_of_the_device_are_written_after_the_last_evaluation(tmp_path):
     )
     assert schedule.evaluations == (2,)
     assert [stage.number for stage in schedule.stages if stage.results] == [3]
+
+
+def test_a_gradient_that_is_read_under_some_options_alone(tmp_path):
+    schedule = plan(
+        tmp_path,
+        """
+        before = param
+        param = param - lr*grad
+        gradient
+        second = where(twice, grad, before)
+        param = before - lr*second
+        gradient
+        param = param - lr*(grad + second)
+        """,
+        options="twice: {default: true}",
+    )
+    assert schedule.evaluations == (1, 2)
+    assert "param" in writes(schedule.passes[0])
+    (stored,) = (store for store in schedule.passes[0].stores if store.buffer == "param")
+    assert stored.guard.is_always

@@ -161,6 +161,22 @@ class TestWhen:
             opt.step({"w": np.zeros(3, F)})
         assert_same_bits(of["w"], before)
 
+    def test_not_by_steps_that_a_flag_leaves_out(self, backend):
+        ours, theirs = ({name: params()[name] for name in ("kernel", "vector", "plain")} for _ in range(2))
+        one, other = (SGD(of, lr=0.1, backend=backend) for of in (ours, theirs))
+        one.constraint = other.constraint = {name: ALL[name] for name in ours}
+        for flag in (1, 0, 1):
+            before = {name: array.copy() for name, array in ours.items()}
+            one.step(gradients(ours, flag), found_inf=np.full(1, flag, F))
+            if flag:
+                assert one.t == other.t
+                for name in ours:
+                    assert_same_bits(ours[name], before[name])
+            else:
+                other.step(gradients(theirs, flag))
+        for name in ours:
+            assert_same_bits(ours[name], theirs[name])
+
     def test_after_the_average_and_the_written_update(self, backend):
         of, free = ({"w": params()["dense"]} for _ in range(2))
         wrappers = Wrappers(average=0.5, write_update=True)

@@ -10,6 +10,8 @@ import pytest
 
 from solvergen.runtime.backends import cpu_staged
 from solvergen.runtime.definition import Definition
+from solvergen.runtime.wrappers import Wrappers
+from solvergen.runtime.wrapping import wrapped_class
 from solvergen.verify import why_unavailable
 from tests.support.packages import built_package
 from tests.support.rules import spec_text
@@ -79,3 +81,14 @@ def test_options_decide_which_pass_keeps_them(
     if number in rule.definition.active_passes(adapt=adapt):
         expect_undone(monkeypatch, rule, number, adapt=adapt)
     assert {rule.definition.keeping_pass(adapt=a) for a in (False, True)} == {(0,), (1,)}
+
+
+WRAPPED = {name: wrapped_class(EVALUATING[name]) for name in ("heun", "sam")}
+WRAPPED_CASES = [(name, number) for name, cls in WRAPPED.items() for number in passes_of(cls.definition)]
+
+
+@pytest.mark.parametrize(("name", "number"), WRAPPED_CASES)
+def test_wrapped_rules(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
+    # With these every pass has something to do.
+    wrappers = Wrappers(clip_grad_norm=1, clip_tensor_norm=2, average=0.5, weight_decay=0.1)
+    expect_undone(monkeypatch, WRAPPED[name], number, wrappers=wrappers)

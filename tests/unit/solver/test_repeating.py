@@ -176,3 +176,43 @@ def test_torch_nets_go_on_to_the_same_bits(tmp_path):
     second.step(4)
     for mine, theirs in zip(second.net.learnable, whole.net.learnable, strict=True):
         np.testing.assert_array_equal(mine.data, theirs.data)
+
+
+def surrounded(backend, batch_size, **more):
+    """A solver whose rule is surrounded by clipping, normalising and decay."""
+    layers = [InnerProduct("a", 4, "tanh"), InnerProduct("b", 2)]
+    net = DenseNet(X, Y, layers, batch_size=batch_size, dtype=np.float64)
+    return Solver(params(weight_decay=0.25, **more), net, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+def test_two_halves_of_a_batch_are_the_batch(backend):
+    """Each evaluation's gradients are clipped, normalised and decayed, as those of other rules."""
+    whole = surrounded(backend, 6, clip_gradients=0.5)
+    halves = surrounded(backend, 3, clip_gradients=1.0, iter_size=2)
+    for solver in (whole, halves):
+        solver.step(4)
+    for a, b in zip(whole.net.learnable, halves.net.learnable, strict=True):
+        np.testing.assert_allclose(a.data, b.data, rtol=1e-12, atol=1e-14)
+
+
+def test_clipping_and_decay_are_of_each_evaluation():
+    clip, decay, rho = 0.5, 0.25, 0.05
+    solver = surrounded("numpy", 6, clip_gradients=clip)
+    start = [blob.data.copy() for blob in solver.net.learnable]
+
+    def gradients_at(arrays):
+        net = dense()
+        for blob, array in zip(net.learnable, arrays, strict=True):
+            blob.data[...] = array
+        net.forward_backward()
+        norm = np.sqrt(sum((blob.diff**2).sum() for blob in net.learnable))
+        assert norm > clip
+        return [blob.diff * (clip / norm) + decay * blob.data for blob in net.learnable]
+
+    uphill = gradients_at(start)
+    norm = np.sqrt(sum((g**2).sum() for g in uphill))
+    there = gradients_at([p + rho / norm * g for p, g in zip(start, uphill, strict=True)])
+    solver.step(1)
+    for blob, before, g in zip(solver.net.learnable, start, there, strict=True):
+        np.testing.assert_allclose(blob.data, before - 0.0625 * g, rtol=1e-12, atol=1e-14)

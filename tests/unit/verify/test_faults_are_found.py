@@ -151,8 +151,8 @@ def test_a_fault_in_the_host_program(fault: str) -> None:
 
 def test_a_state_that_begins_wrong() -> None:
     class Off(NumpyBackend):
-        def allocate(self, param: Any, init: Any) -> Any:
-            return super().allocate(param, -0.0 if init == 0.0 else init)
+        def allocate(self, param: Any, init: Any, dtype: Any = None) -> Any:
+            return super().allocate(param, -0.0 if init == 0.0 else init, dtype)
 
     found = find_disagreement(shipped()["lion"], Off())
     assert found is not None

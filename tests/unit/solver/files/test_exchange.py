@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from solvergen.constraints import NonNegative
 from solvergen.errors import SnapshotError, SolvergenError
-from solvergen.optimizers import SGD, CaffeAdam, CaffeSGD
+from solvergen.optimizers import SGD, AdamMini, CaffeAdam, CaffeSGD
 from solvergen.runtime import snapshots
 from solvergen.solver import DenseNet, InnerProduct, Solver, SolverParameters
 from solvergen.solver.files import read_model, read_pair, read_state
@@ -52,6 +53,8 @@ RULES = [
     {"optimizer": "NAdam"},
     {"optimizer": "SM3"},
     {"optimizer": "Prodigy"},
+    {"optimizer": "AdamMini"},
+    {"optimizer": "SAM"},
 ]
 
 
@@ -149,6 +152,21 @@ def test_wrappers_stay_behind(tmp_path):
     with pytest.warns(SnapshotWarning, match="with wrappers, which are left out, and with them wrap_average"):
         convert(str(tmp_path / "o.safetensors"), str(tmp_path / "s_iter_1.state.safetensors"))
     assert read_state(tmp_path / "s_iter_1.state.safetensors").extra["states"] == ["history"]
+
+
+def test_what_a_solver_doesnt_have_is_said(tmp_path):
+    optimizer = SGD({"a.w": np.ones((2, 3)), "a.b": np.ones(2)}, backend="numpy", momentum=0.9)
+    optimizer.freeze("a.b")
+    optimizer.constraint = {"a.w": NonNegative()}
+    optimizer.step({"a.w": np.ones((2, 3)), "a.b": np.ones(2)})
+    optimizer.save(tmp_path / "o.h5")
+    said = convert(str(tmp_path / "o.h5"), str(tmp_path / "s_iter_1.state.safetensors"))
+    assert any("the constraints of 'a.w' stay behind" in text for text in said), said
+    assert any("'a.b' was frozen" in text for text in said), said
+    mini = AdamMini([{"params": {"q.w": np.ones((4, 3))}, "blocks": {"q.w": 2}}], backend="numpy")
+    mini.save(tmp_path / "m.h5")
+    with pytest.raises(SolvergenError, match=r"'q\.w' falls into blocks"):
+        convert(str(tmp_path / "m.h5"), str(tmp_path / "m_iter_1.state.safetensors"))
 
 
 @pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5"])

@@ -1,0 +1,78 @@
+"""Copies of the parameters in a second type, which kernels write with them: ``Wrappers(shadow=...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from solvergen.errors import ArrayError
+from solvergen.runtime.arrays import Array
+from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.buffers import converted
+from solvergen.runtime.definition import Definition
+from solvergen.runtime.dtypes import numpy_dtype
+from solvergen.runtime.tensors import Tensor
+
+
+def copies_in(definition: Definition, tensors: Sequence[Tensor]) -> dict[int, Array]:
+    """The copies, by the positions of their tensors."""
+    columns = [definition.array_states.index(name) for name in definition.copies]
+    return {
+        i: array
+        for i, tensor in enumerate(tensors)
+        for array in (tensor.plan.states[column] for column in columns)
+        if array is not None
+    }
+
+
+def refresh(backend: Backend, tensors: Sequence[Tensor], copies: Mapping[int, Array]) -> None:
+    """Make copies anew from the parameters, as they are now."""
+    for i, copy in copies.items():
+        host = backend.to_host(tensors[i].plan.param)
+        backend.copy_in(copy, converted(host, numpy_dtype(backend.dtype_of(copy))))
+
+
+def adopted(backend: Backend, name: str, present: Array, array: object) -> Array:
+    """A caller's array for the copy of the parameter ``name``, which is ``present`` so far.
+
+    Raises ArrayError if it can't be that.
+    """
+    checked = backend.adopt(f"{name} (its copy)", array)
+    found = f"{backend.dtype_of(checked)}{tuple(checked.shape)}"
+    expected = f"{backend.dtype_of(present)}{tuple(present.shape)}"
+    if found != expected:
+        raise ArrayError(f"the copy of {name!r} is {found}; it must be {expected}")
+    return checked
+
+
+def in_place(
+    definition: Definition, backend: Backend, tensors: Sequence[Tensor], copies: Mapping[int, Array]
+) -> tuple[Tensor, ...]:
+    """The tensors with these copies in the place of those that they have.
+
+    Raises ArrayError where one shares memory with another or with anything else of the optimizer's.
+    """
+    columns = {dtype: definition.array_states.index(name) for name, dtype in definition.copies.items()}
+    changed = list(tensors)
+    for i, array in copies.items():
+        states = list(tensors[i].plan.states)
+        states[columns[backend.dtype_of(array)]] = array
+        changed[i] = replace(tensors[i], plan=replace(tensors[i].plan, states=tuple(states)))
+    _check_apart(backend, changed)
+    return tuple(changed)
+
+
+def _check_apart(backend: Backend, tensors: Sequence[Tensor]) -> None:
+    spans = sorted(
+        (*backend.span_of(array), tensor.plan.name)
+        for tensor in tensors
+        for array in (tensor.plan.param, *tensor.plan.states)
+        if array is not None
+    )
+    for (_, end, one), (start, _, other) in pairwise(s for s in spans if s[0] < s[1]):
+        if start < end:
+            raise ArrayError(
+                f"the copies of {one!r} and {other!r} share memory with one another, or with a parameter or "
+                "a state of these; give each an array of its own"
+            )
