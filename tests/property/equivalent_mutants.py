@@ -73,6 +73,7 @@ EQUIVALENT = (
         "an entry of the row that kernels don't read under this option",
     ),
     # Scalars that float32 holds.
+    Equivalent(r"scalars\.py", r"^\s*\w+ = 1\.0$", r"1\.0", _SINGLE, "float32 holds 1"),
     Equivalent(r"scalars\.py", r" = 1\.0 if .*\bt == 1\.0.* else 0\.0$", r"t", _SINGLE, "t is 1 or isn't"),
     *(
         Equivalent(r"scalars\.py", line, before, _SINGLE, reason, r"everything")

@@ -74,7 +74,12 @@ class _WithoutAll:
 def _run(tell: Tell, order: Order = lambda o: o, *, clears: bool = True, commits: bool = True) -> None:
     """Let steps be run in another order."""
 
-    def run(self: KernelWorkspace, launches: Sequence[tuple[StagedLauncher, Step]]) -> None:
+    def run(
+        self: KernelWorkspace,
+        launches: Sequence[tuple[StagedLauncher, Step]],
+        evaluate: Callable[[], None] | None = None,
+    ) -> None:
+        assert evaluate is None, "rules that evaluate the gradient again have other steps"
         launchers = [cast("KernelLauncher", launcher) for launcher, _ in launches]
         definition, first = self._definition, launches[0][1]
         if not clears and definition.reduces_over_all:

@@ -12,8 +12,19 @@ from typing import NoReturn
 
 import pytest
 
-from solvergen.verify import shipped
-from solvergen.verify.mutations import KINDS, Experiment, Mutant, Outcome, Score, Target, sample, subject
+from solvergen.runtime.workspace import KernelWorkspace
+from solvergen.verify import find_disagreement, shipped, why_unavailable
+from solvergen.verify.mutations import (
+    KINDS,
+    Experiment,
+    Mutant,
+    Outcome,
+    Score,
+    Target,
+    sample,
+    steps,
+    subject,
+)
 from solvergen.verify.mutations.c_faults import faults_in_kernel
 from solvergen.verify.mutations.conditions import active_lines
 from solvergen.verify.mutations.host_faults import faults_in_scalars
@@ -295,3 +306,13 @@ def test_scores() -> None:
     assert score.share == 6 / 8
     assert score.rows() == [("row", "6", "2", "1", "1", "1")]
     assert Outcome.from_json(outcomes[0].as_json()) == outcomes[0]
+
+
+@pytest.mark.skipif(why_unavailable("cpu") is not None, reason="no C compiler")
+def test_steps_in_the_right_order_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs stages and passes in other orders does nothing else wrong: else each fault would show."""
+    monkeypatch.setattr(KernelWorkspace, "run", KernelWorkspace.run)  # as it is afterwards
+    steps._run(lambda: None)
+    for name in ("lamb", "sm3"):
+        disagreement = find_disagreement(shipped()[name], "cpu", examples=4)
+        assert disagreement is None, disagreement.describe()
