@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
+
 from solvergen.errors import ArrayError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend
@@ -43,7 +45,14 @@ def adopted(backend: Backend, name: str, present: Array, array: object) -> Array
     expected = f"{backend.dtype_of(present)}{tuple(present.shape)}"
     if found != expected:
         raise ArrayError(f"the copy of {name!r} is {found}; it must be {expected}")
+    if _gpu_of(checked) != _gpu_of(present):
+        raise ArrayError(f"the copy of {name!r} is on another GPU than its parameter")
     return checked
+
+
+def _gpu_of(array: Array) -> int | None:
+    """The number of the GPU that it lies on; None of arrays in host memory."""
+    return None if isinstance(array, np.ndarray) else int(array.data.device_id)
 
 
 def in_place(

@@ -159,6 +159,7 @@ def text() -> str:
         n_reductions=1,
         n_states=1,
         n_shared=1,
+        copies=(),
         has_lines=True,
         n_row_totals=2,
         n_row_values=1,

@@ -311,6 +311,7 @@ def _kernel(rule: Definition, passes: list[SimpleNamespace], *stages: SimpleName
         stages=stages,
         staged=True,
         writes_grad=False,
+        copies=(),
         has_lines=False,
         n_buffers=2 + len(rule.array_states) + len(rule.carried),
         n_scalars=max(1, len(rule.table)),

@@ -86,6 +86,7 @@ def kernel() -> dict[str, Any]:
         "n_scalars": len(SCALARS),
         "staged": False,
         "writes_grad": False,
+        "copies": (),
         "has_lines": False,
         "stages": [],
         "passes": [_only_pass()],

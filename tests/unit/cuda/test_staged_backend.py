@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import generated
+from generated import LAMB
 from solvergen.constraints import MaxNorm, MinMax
 from solvergen.errors import ArrayError
 from solvergen.runtime.backends.cuda import CudaBackend
 from solvergen.runtime.ptx.compiler import ptx_compiler
 from solvergen.runtime.ptx.device import PtxDevice
+from solvergen.runtime.wrappers import Wrappers
 from tests.support.bits import assert_same_bits
 from tests.support.ptx import COMPILERS, needs_nvrtc
 from tests.support.staged_rule import numbers, weigher
@@ -99,3 +101,27 @@ def test_constraints_of_real_arrays(backend: CudaBackend, devices: list[Device])
     reference.step(gradients)
     for name, wanted in host.items():
         assert_same_bits(backend.to_host(params[name]), wanted)
+
+
+def test_steps_that_a_flag_leaves_out_and_copies(backend: CudaBackend, devices: list[Device]) -> None:
+    host = numbers((300, 7), "float32", 1)
+    params = [on_gpu(devices[0], array) for array in host]
+    wraps = Wrappers(clip_grad_norm=1.0, shadow="float16")
+    ours = LAMB(params, lr=0.1, backend=backend, wrappers=wraps)
+    reference = LAMB(host, lr=0.1, backend="numpy", wrappers=wraps)
+    own = on_gpu(devices[0], np.zeros(300, np.float16))
+    ours.shadows = {"0": own}
+    for step, flag in enumerate((1, 0, 1, 0)):
+        gradients = numbers((300, 7), "float32", 2 + step)
+        given = [on_gpu(devices[0], g) for g in gradients]
+        assert ours.step(given, found_inf=on_gpu(devices[0], np.full(1, flag, np.float32)))
+        reference.step(gradients, found_inf=bool(flag))
+        assert ours.shared["wrap_norm"] == reference.shared["wrap_norm"]
+    assert ours.t == reference.t == 2
+    assert ours.shadows["0"] is own
+    for i, wanted in enumerate(host):
+        assert_same_bits(backend.to_host(params[i]), wanted)
+        assert_same_bits(backend.to_host(ours.shadows[i]), reference.shadows[i])
+    elsewhere = on_gpu(devices[1], np.zeros(300, np.float16))
+    with pytest.raises(ArrayError, match="the copy of '0' is on another GPU than its parameter"):
+        ours.shadows = {"0": elsewhere}

@@ -21,6 +21,7 @@ def kernel(body: Sequence[str], buffers: Sequence[dict[str, Any]], scalars: Sequ
         "n_scalars": max(1, len(scalars)),
         "staged": False,
         "writes_grad": False,
+        "copies": (),
         "has_lines": False,
         "stages": [],
         "passes": [
