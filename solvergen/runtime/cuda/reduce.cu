@@ -110,7 +110,7 @@ static __device__ __forceinline__ double sg_short_value(const double term, const
    scratch   rows of n_columns numbers, for the values of chunks: as many for a segment as it has chunks, if several
    out       rows of `stride` numbers
    span      threads that take a segment: a power of two up to 32, and no segment is longer; or else the block */
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 2)
 sg_reduce(const double *terms, int width, const sg_segment *segments, const int *places, sg_i64 n_segments,
           const sg_column *columns, int n_columns, double *scratch, double *out, int stride, int span) {
     __shared__ double lanes[SG_THREADS];
