@@ -111,7 +111,7 @@ static __device__ __forceinline__ double sg_short_value(const double term, const
    out       rows of `stride` numbers
    span      threads that take a segment: a power of two up to 32, and no segment is longer; or else the block
    skip      null, or a number that is not 0 if nothing is to be done */
-extern "C" __global__ void __launch_bounds__(SG_THREADS)
+extern "C" __global__ void __launch_bounds__(SG_THREADS, 2)
 sg_reduce(const double *terms, int width, const sg_segment *segments, const int *places, sg_i64 n_segments,
           const sg_column *columns, int n_columns, double *scratch, double *out, int stride, int span,
           const int *skip) {
