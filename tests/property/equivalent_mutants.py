@@ -158,6 +158,22 @@ EQUIVALENT = (
         r">=",
         "they are absolute values, of which equal ones have equal bits",
     ),
+    *(
+        Equivalent(
+            r"kernel\.cu",
+            r"int sg_span_bits\(const int sg_words\)",
+            before,
+            after,
+            "a row has more threads than words, and lanes without words are +0.0 as those without threads",
+            changed=changed,
+        )
+        for before, after, changed in (
+            (r">", r">=", r""),
+            (r"16", r"15", r""),
+            (r"1", r"0", r""),
+            (r"-", r"\+", r"sg_words \+ 1"),
+        )
+    ),
     Equivalent(
         r"tables",
         r"^chunks$",
