@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
 
 import numpy as np
@@ -23,7 +24,7 @@ from solvergen.errors import (
     UnknownAttribute,
 )
 from solvergen.runtime import backends, config, restoring
-from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend, Flags, Skip, Workspace
 from solvergen.runtime.blocks import BLOCKS, block_counts, read_blocks
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
@@ -64,6 +65,8 @@ class Optimizer:
     definition: ClassVar[Definition]
 
     _calling = ""
+    _shadows: Mapping[int, Array] = MappingProxyType({})
+    """The copies of parameters in another type, by position. Wrapped optimizers may have some."""
 
     def __new__(cls, params: Any = None, *args: Any, wrappers: Any = None, **kwargs: Any) -> Any:
         """An instance of ``cls``; of the wrapped class beside it if there are wrappers."""
@@ -132,8 +135,8 @@ class Optimizer:
         self._outstanding: tuple[Skip, Callable[[], None]] | None = None
         self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
         self._constraint: Callable[[str, Any], object] | None = None
-        self._constraints = self._constraints_of(constraints)
         self._prepare()
+        self._constraints = self._constraints_of(constraints)
 
     @overload
     def step(self, gradients: Callable[[], tuple[Loss, Any]]) -> Loss: ...
@@ -416,10 +419,16 @@ class Optimizer:
                 function(self._names[i], self._tensors[i].plan.param)
         finally:
             self._calling = ""
+            self._copy(members)
+
+    def _copy(self, members: Sequence[int] | None) -> None:
+        """Make the copies of these parameters anew: wrapped optimizers may have some."""
 
     def _constraints_of(self, chosen: Mapping[int, Constraint]) -> Constraints | None:
         """What holds these constraints, by position; None if there are none."""
-        return Constraints(type(self), self._backend, self._tensors, chosen) if chosen else None
+        if not chosen:
+            return None
+        return Constraints(type(self), self._backend, self._tensors, chosen, self._shadows)
 
     @property
     def constraint(self) -> Mapping[str, Constraint] | Callable[[str, Any], object] | None:

@@ -20,6 +20,7 @@ from solvergen.runtime.arrays import Array
 from solvergen.runtime.buffers import type_name, writable
 from solvergen.runtime.closures import Closure
 from solvergen.runtime.cohorts import Cohort
+from solvergen.runtime.constraining import Constraints, Unchanged
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
@@ -62,6 +63,8 @@ class WrappedOptimizer(Optimizer):
     """
 
     _averaging = False
+    _copying: Constraints | None = None
+    """What makes copies anew, once somebody has asked for it."""
 
     @property
     def wrappers(self) -> Wrappers:
@@ -183,9 +186,12 @@ class WrappedOptimizer(Optimizer):
         tensors = shadows.in_place(self.definition, self._backend, self._tensors, kept)
         options = [group.options for group in self._groups]
         launches = Launches(self.definition, self._backend, tensors, options, self._workspace)
+        held = self._constraints
+        if held is not None:
+            held = Constraints(type(self), self._backend, tensors, held.chosen, kept)
 
         def take() -> None:
-            self._tensors, self._launches = tensors, launches
+            self._tensors, self._launches, self._constraints = tensors, launches, held
             self._prepare()
             self._refresh()
 
@@ -194,7 +200,20 @@ class WrappedOptimizer(Optimizer):
     def refresh_shadows(self) -> None:
         """Make the copies anew from the parameters, as they are now."""
         self._check_idle("refresh_shadows")
-        uninterrupted(self._refresh)
+        self._copy(None)
+
+    def _copy(self, members: Sequence[int] | None) -> None:
+        if not self._shadows:
+            return
+        if self._copying is None:
+            chosen = dict.fromkeys(self._shadows, Unchanged())
+            self._copying = Constraints(type(self), self._backend, self._tensors, chosen, self._shadows)
+        work = self._copying.bound(members, None)
+        try:
+            if work is not None:
+                uninterrupted(work)
+        finally:
+            self._copying.release()
 
     def _refresh(self) -> None:
         shadows.refresh(self._backend, self._tensors, self._shadows)
@@ -269,6 +288,7 @@ class WrappedOptimizer(Optimizer):
     def _prepare(self) -> None:
         self._writes = self._groups[0].options["wrap_write_update"]
         self._shadows = shadows.copies_in(self.definition, self._tensors)
+        self._copying = None
         self._sums: Sums | None = None
         if not self._groups[0].options.get("wrap_accumulate"):
             return
