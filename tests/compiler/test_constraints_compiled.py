@@ -22,7 +22,7 @@ def test_kernels_for_gpus() -> None:
 
 def test_loops_of_the_cpu() -> None:
     report = static_report([Constrain, ConstrainLines], dtypes=[("float32", "float32")], parts=("cpu",))
-    # Bounds compare and choose, and what is unchanged is only copied: neither is arithmetic, so the checks see no
-    # loop.
+    # Bounds compare and choose, and what is unchanged is only copied: neither is arithmetic, so there is no
+    # loop that the checks see.
     found = [row.options for row in report.rows if row.findings]
     assert [options for options in found if not options.get("bounded") and not options.get("unchanged")] == []
