@@ -29,7 +29,13 @@ from solvergen.runtime.backends.base import Backend, Flags, Skip, Workspace
 from solvergen.runtime.blocks import BLOCKS, block_counts, read_blocks
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts, advance
-from solvergen.runtime.constraining import Constraints, chosen_by, constraints_in, read_constraints
+from solvergen.runtime.constraining import (
+    Constraints,
+    chosen_by,
+    constraints_in,
+    is_class_of_constraints,
+    read_constraints,
+)
 from solvergen.runtime.constraints import Constraint, as_data
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
@@ -445,11 +451,12 @@ class Optimizer:
     def constraint(
         self, given: Constraint | Mapping[str, Constraint] | Callable[[str, Any], object] | None
     ) -> None:
-        if given is None or callable(given):
-            self._constraint, self._constraints = given, None
-        elif isinstance(given, (Constraint, Mapping)):
-            self._constraints = self._constraints_of(chosen_by(self._positions, given, "constraint"))
+        if isinstance(given, (Constraint, Mapping)) or is_class_of_constraints(given):
+            chosen = chosen_by(self._positions, given, "constraint", self._by_position)
+            self._constraints = self._constraints_of(chosen)
             self._constraint = None
+        elif given is None or callable(given):
+            self._constraint, self._constraints = given, None
         else:
             raise OptimizerError(
                 "constraint must be a function of a name and an array, one of solvergen.constraints, a "
@@ -463,13 +470,14 @@ class Optimizer:
         """Leave these parameters as they are from now on, with their states and counts: they take no part in
         steps and in norms, whatever gradients are given for them. Raises OptimizerError for unknown names."""
         self._check_idle("freeze")
-        self._freeze(self._frozen | positions_of(self._positions, names, "freeze"))
+        self._freeze(self._frozen | positions_of(self._positions, names, "freeze", self._by_position))
 
     def unfreeze(self, names: str | Iterable[str] | None = None) -> None:
         """Update these parameters again; all by default."""
         self._check_idle("unfreeze")
         all_names = self._names if names is None else names
-        self._freeze(self._frozen - positions_of(self._positions, all_names, "unfreeze"))
+        thawed = positions_of(self._positions, all_names, "unfreeze", self._by_position)
+        self._freeze(self._frozen - thawed)
 
     @property
     def frozen(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from solvergen.runtime.constraining import Constraints, Unchanged
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
-from solvergen.runtime.naming import listed
+from solvergen.runtime.naming import as_name, listed
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.plan import Launches
@@ -173,14 +173,15 @@ class WrappedOptimizer(Optimizer):
     def shadows(self, arrays: Mapping[str, Any]) -> None:
         self._check_idle("assigning shadows")
         if not self._shadows or not isinstance(arrays, Mapping):
-            given = "" if self._shadows else " of an optimizer with Wrappers(shadow=...)"
-            raise OptimizerError(f"shadows{given} is assigned a mapping of names to arrays")
-        unknown = [name for name in arrays if self._positions.get(name) not in self._shadows]
+            whose = "" if self._shadows else " of an optimizer with Wrappers(shadow=...)"
+            raise OptimizerError(f"shadows{whose} is assigned a mapping of names to arrays")
+        given = {as_name(key, self._by_position): array for key, array in arrays.items()}
+        unknown = [name for name in given if self._positions.get(name) not in self._shadows]
         if unknown:
             copies = [self._names[i] for i in self._shadows]
             raise OptimizerError(f"there is no copy of {listed(unknown)}; copies are of {listed(copies)}")
         kept = dict(self._shadows)
-        for name, array in arrays.items():
+        for name, array in given.items():
             i = self._positions[name]
             kept[i] = shadows.adopted(self._backend, name, self._shadows[i], array)
         tensors = shadows.in_place(self.definition, self._backend, self._tensors, kept)

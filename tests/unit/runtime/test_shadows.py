@@ -213,6 +213,11 @@ class TestArraysOfOnesOwn:
         ):
             with pytest.raises(ArrayError, match=what):
                 opt.shadows = {"a": wrong}
+        with pytest.raises(OptimizerError, match="no copy of '0'; copies are of 'a'"):
+            opt.shadows = {0: half}
+        listed = SGD([np.ones(4, F)], lr=0.1, backend="numpy", wrappers=SHADOW)
+        listed.shadows = {0: half}
+        assert listed.shadows[0] is half
         with pytest.raises(OptimizerError, match="no copy of 'c'; copies are of 'a'"):
             opt.shadows = {"c": half}
         with pytest.raises(OptimizerError, match="a mapping"):
