@@ -418,14 +418,22 @@ class Optimizer:
 
     def _constrain(self, members: Sequence[int] | None) -> None:
         """Hand the parameters that were updated to the function that constrains them."""
-        assert self._constraint is not None
-        function, self._calling = self._constraint, "the function that constrains its parameters"
-        try:
+        function = self._constraint
+        assert function is not None
+
+        def call() -> None:
             for i in range(len(self._tensors)) if members is None else members:
                 function(self._names[i], self._tensors[i].plan.param)
-        finally:
-            self._calling = ""
-            self._copy(members)
+
+        def constrain() -> None:
+            self._calling = "the function that constrains its parameters"
+            try:
+                interruptible(call)
+            finally:
+                self._calling = ""
+                self._copy(members)
+
+        uninterrupted(constrain)
 
     def _copy(self, members: Sequence[int] | None) -> None:
         """Make the copies of these parameters anew: wrapped optimizers may have some."""

@@ -16,8 +16,8 @@ class _Live(Mapping[str, T]):
 
     def __reduce__(self) -> NoReturn:
         raise OptimizerError(
-            "what an optimizer shows of its tensors is a view, which can't be pickled or copied: copy what is "
-            "in it, {name: array.copy() for name, array in view.items()}, or take opt.state_dict()"
+            "what an optimizer shows of its tensors is a view, which can't be pickled or copied: copy what "
+            "is in it, {name: array.copy() for name, array in view.items()}, or take opt.state_dict()"
         )
 
 
