@@ -253,6 +253,9 @@ class Optimizer:
         skip: Skip | None = None,
     ) -> bool:
         """A step by the gradients that are bound. ``finish`` is what comes behind the launches."""
+        held = (
+            self._constraints
+        )  # a function that evaluates may assign others, which hold from the next step on
         try:
             if self._policy != "propagate":
                 if skip is not None and skip.is_set():  # the policy waits for the GPU anyhow
@@ -269,8 +272,8 @@ class Optimizer:
                     self.definition, self._settings, bound.cohorts, table, self._scalars_of
                 )
                 bound.fill(rows, wide)
-            if self._constraints is not None:
-                finish = self._constraints.bound(bound.members, finish, skip)
+            if held is not None:
+                finish = held.bound(bound.members, finish, skip)
             plain = closure is None and skip is None
             launch = partial(_launch, finish) if plain else self._other_launch(closure, finish, skip)
             uninterrupted(partial(launch, bound, scalars))
@@ -278,8 +281,8 @@ class Optimizer:
             return False
         finally:
             bound.release()
-            if self._constraints is not None:
-                self._constraints.release()
+            if held is not None:
+                held.release()
         if self._constraint is not None:
             if skip is not None and skip.is_set():
                 self._settle()
@@ -437,6 +440,9 @@ class Optimizer:
 
     def _copy(self, members: Sequence[int] | None) -> None:
         """Make the copies of these parameters anew: wrapped optimizers may have some."""
+
+    def _refresh(self) -> None:
+        """Make all copies anew from parameters that come from the host."""
 
     def _constraints_of(self, chosen: Mapping[int, Constraint]) -> Constraints | None:
         """What holds these constraints, by position; None if there are none."""
@@ -668,6 +674,15 @@ class Optimizer:
         if hyperparameters:
             given = constraints_in(data, self._tensors, self._constraint is not None, source)
             constraints = self._constraints_of(given)
+        frozen = self._frozen
+        if hyperparameters:
+            frozen = positions_of(self._positions, data.frozen, f"'frozen' in {source}")
+
+        def behind() -> None:
+            self._freeze(frozen)
+            self._constraints = constraints
+            self._refresh()
+
         restoring.restore(
             data,
             self.definition,
@@ -679,10 +694,8 @@ class Optimizer:
             source=source,
             params=params,
             hyperparameters=hyperparameters,
+            behind=behind,
         )
-        if hyperparameters:
-            self._freeze(positions_of(self._positions, data.frozen, f"'frozen' in {source}"))
-            self._constraints = constraints
 
     def _changed(self) -> None:
         self._settings.mark_stale()
