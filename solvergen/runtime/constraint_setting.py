@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from solvergen.errors import OptimizerError
-from solvergen.runtime.backends.base import Backend, Skip
+from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.constraining import ByPosition, Constraints
 from solvergen.runtime.constraints import Constraint, as_data
 from solvergen.runtime.given_constraints import chosen_by, constraints_in
@@ -17,7 +17,10 @@ ConstraintFunction = Callable[[str, Any], object]
 
 
 class ConstraintSetting:
-    """The constraints, or the function, of an optimizer of class ``cls`` with these ``tensors``."""
+    """The ``constraints``, or the ``function``, of an optimizer of class ``cls`` with these ``tensors``.
+
+    Never both; None is what there isn't.
+    """
 
     def __init__(
         self, cls: type[Any], backend: Backend, tensors: Sequence[Tensor], chosen: ByPosition
@@ -25,15 +28,15 @@ class ConstraintSetting:
         self._cls = cls
         self._backend = backend
         self._tensors = tensors
-        self._constraints = self._holding(chosen)
+        self.constraints = self._holding(chosen)
         self.function: ConstraintFunction | None = None
 
     @property
     def by_name(self) -> dict[str, Constraint]:
         """The constraints that there are, by the names of their parameters."""
-        if self._constraints is None:
+        if self.constraints is None:
             return {}
-        return {self._tensors[i].plan.name: one for i, one in self._constraints.chosen.items()}
+        return {self._tensors[i].plan.name: one for i, one in self.constraints.chosen.items()}
 
     @property
     def data(self) -> dict[str, Mapping[str, Any]]:
@@ -43,10 +46,10 @@ class ConstraintSetting:
     def assign(self, given: Constraint | Mapping[str, Constraint] | ConstraintFunction | None) -> None:
         """Replace what there is. Raises OptimizerError, with nothing changed, for what is no constraint."""
         if given is None or callable(given):
-            self.function, self._constraints = given, None
+            self.function, self.constraints = given, None
         elif isinstance(given, (Constraint, Mapping)):
             positions = {tensor.plan.name: i for i, tensor in enumerate(self._tensors)}
-            self._constraints = self._holding(chosen_by(positions, given, "constraint"))
+            self.constraints = self._holding(chosen_by(positions, given, "constraint"))
             self.function = None
         else:
             raise OptimizerError(
@@ -60,20 +63,9 @@ class ConstraintSetting:
         constraints = self._holding(constraints_in(data, self._tensors, self.function is not None, source))
 
         def take() -> None:
-            self._constraints = constraints
+            self.constraints = constraints
 
         return take
-
-    def bound(
-        self, members: Sequence[int] | None, first: Callable[[], None] | None, skip: Skip | None
-    ) -> Callable[[], None] | None:
-        """See ``Constraints``. A function is called later, by ``call``."""
-        return first if self._constraints is None else self._constraints.bound(members, first, skip)
-
-    def release(self) -> None:
-        """See ``Constraints``."""
-        if self._constraints is not None:
-            self._constraints.release()
 
     def call(self, members: Sequence[int] | None) -> None:
         """Hand the parameters that were updated (None: all) to the function, which there is."""

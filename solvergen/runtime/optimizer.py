@@ -226,28 +226,32 @@ class Optimizer(Attributes):
         skip: Skip | None = None,
     ) -> bool:
         """A step by the gradients that are bound. ``finish`` is what comes behind the launches."""
+        constraints = self._constraint.constraints
         try:
             if self._policy != "propagate":
                 if skip is not None and skip.is_set():  # the policy waits for the GPU anyhow
                     return False
                 if not self._may_step(bound, flat):
                     return False
-            self._unsettled.settle()
+            if self._unsettled.last is not None:
+                self._unsettled.settle()
             bound.follow(self._all_cohorts)
             self._settings.refresh()
-            table = self._backend.table
             with np.errstate(all="ignore"):
                 rows, wide, scalars = host_step(
-                    self.definition, self._settings, bound.cohorts, table, self._scalars_of
+                    self.definition, self._settings, bound.cohorts, self._backend.table, self._scalars_of
                 )
                 bound.fill(rows, wide)
-            finish = self._constraint.bound(bound.members, finish, skip)
-            uninterrupted(partial(self._launch_for(closure, skip), finish, bound, scalars))
+            if constraints is not None:
+                finish = constraints.bound(bound.members, finish, skip)
+            how = launch if closure is None and skip is None else self._other_launch(closure, skip)
+            uninterrupted(partial(how, finish, bound, scalars))
         except LeftOut:
             return False
         finally:
             bound.release()
-            self._constraint.release()
+            if constraints is not None:
+                constraints.release()
         if self._constraint.function is not None:
             if skip is not None and skip.is_set():
                 self._unsettled.settle()
@@ -259,13 +263,12 @@ class Optimizer(Attributes):
                 self._calling = ""
         return True
 
-    def _launch_for(self, closure: Closure | None, skip: Skip | None) -> Callable[..., object]:
-        """What launches a step: a plain one, one with evaluations, or one that ``skip`` may leave out."""
+    def _other_launch(self, closure: Closure | None, skip: Skip | None) -> Callable[..., object]:
+        """What launches a step with evaluations in it, or one that ``skip`` may leave out."""
         if closure is not None:
             return partial(launch_evaluating, partial(self._evaluate_again, closure))
-        if skip is not None:
-            return partial(launch_unless, skip, self._unsettled)
-        return launch
+        assert skip is not None
+        return partial(launch_unless, skip, self._unsettled)
 
     @property
     def _cohorts(self) -> Cohorts:

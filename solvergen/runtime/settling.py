@@ -14,26 +14,26 @@ from solvergen.runtime.plan import AnyLaunchSet
 
 
 class Unsettled:
-    """The last step, if it isn't known whether it was left out."""
+    """The ``last`` step, if it isn't known whether it was left out; None if all is known."""
 
-    __slots__ = ("_last",)
+    __slots__ = ("last",)
 
     def __init__(self) -> None:
-        self._last: tuple[Skip, Callable[[], None], AnyLaunchSet] | None = None
+        self.last: tuple[Skip, Callable[[], None], AnyLaunchSet] | None = None
 
     def keep(self, skip: Skip, undo: Callable[[], None], bound: AnyLaunchSet) -> None:
         """``skip`` may have left out the step that was just launched; ``undo`` takes back its counts then."""
-        self._last = skip, undo, bound
+        self.last = skip, undo, bound
 
     def settle(self) -> None:
         """Find out, waiting for the GPU, and count accordingly. Nothing to do if all is known."""
-        if self._last is None:
+        if self.last is None:
             return
-        skip, undo, bound = self._last
+        skip, undo, bound = self.last
         left_out = skip.is_set()
 
         def settle() -> None:
-            self._last = None
+            self.last = None
             if left_out:
                 undo()
                 bound.take_back()
