@@ -6,15 +6,17 @@ import math
 import operator
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from solvergen.solver.net.protocol import Net, Output, Repeatable, Seedable, Sharing
+from solvergen.solver.net.protocol import Net, Output, Repeatable, Seedable
 from solvergen.solver.training import debugging, events, parts, restoring
 from solvergen.solver.training.error import TrainingError
-from solvergen.solver.training.events import Action, Event, Listener
-from solvergen.solver.training.reading import check_parameters, read_parameters
+from solvergen.solver.training.events import Action, Event
+from solvergen.solver.training.fitting import fit, warnings_of
+from solvergen.solver.training.participants import Callback, Listeners, Participants
+from solvergen.solver.training.reading import read_parameters
 from solvergen.solver.training.smoothing import SmoothedLoss
 from solvergen.solver.training.testing import checked_outputs, output_values, tested
 from solvergen.solver.training.update import Update
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from solvergen.solver.choice import Choice
     from solvergen.solver.parameters.model import SolverParameters
     from solvergen.solver.policies.arithmetic import NetType
-
-Callback = Callable[["Solver"], object]
-Listeners = Listener | Callable[[Event], None]
 
 
 class Solver:
@@ -66,8 +65,9 @@ class Solver:
         self._param = read_parameters(params)
         self._net = net
         self._test_nets = _several(test_nets)
-        self._listeners: list[Listeners] = _listeners(log)
-        self._check_parts()
+        self._participants = Participants(log)
+        self._listeners = self._participants.listeners
+        fit(self._param, self._net, self._test_nets)
         self._iter = 0
         first = next(iter(self._net.learnable), None)
         type_: NetType = "float64" if first is not None and first.data.dtype == "float64" else "float32"
@@ -89,12 +89,9 @@ class Solver:
         # What policies know the loss by: that of the tests where there are some.
         self._loss_name = "train_loss" if self._test_nets else "loss"
         self._noticed: str | None = None
-        self._hooks: dict[str, list[Callback]] = {name: [] for name in _HOOKS}
-        self._action_function: Callable[[], Action] | None = None
-        self._stop_asked = False
         self._exit = False
-        nothing = () if self._net.learnable else (_NOTHING_LEARNS.format(net=self._net.name),)
-        for text in (*self._param.warnings, *self._choice.warnings, *self._unshared(), *nothing):
+        nets = warnings_of(self._net, self._test_nets)
+        for text in (*self._param.warnings, *self._choice.warnings, *nets):
             self.say(events.Warned(self._iter, text))
         for files in self._param.weights:
             for path in files.split(","):
@@ -154,40 +151,40 @@ class Solver:
 
     def on_start(self, callback: Callback) -> Callback:
         """Call this with the Solver in each iteration, after tests and before the passes."""
-        return self._hook("start", callback)
+        return self._participants.hook("start", callback)
 
     def on_gradients_ready(self, callback: Callback) -> Callback:
         """Call this with the Solver when gradients are summed, before clipping; it may change them. With an
         optimizer that evaluates gradients several times in a step, that often."""
-        return self._hook("gradients_ready", callback)
+        return self._participants.hook("gradients_ready", callback)
 
     def on_update(self, callback: Callback) -> Callback:
         """Call this with the Solver after each update; ``iter`` counts it."""
-        return self._hook("update", callback)
+        return self._participants.hook("update", callback)
 
     def on_display(self, callback: Callback) -> Callback:
         """Call this with the Solver when an iteration is displayed."""
-        return self._hook("display", callback)
+        return self._participants.hook("display", callback)
 
     def on_test(self, callback: Callback) -> Callback:
         """Call this with the Solver after each test of all nets."""
-        return self._hook("test", callback)
+        return self._participants.hook("test", callback)
 
     def on_snapshot(self, callback: Callback) -> Callback:
         """Call this with the Solver when a snapshot was written."""
-        return self._hook("snapshot", callback)
+        return self._participants.hook("snapshot", callback)
 
     def add_listener(self, listener: Listeners) -> None:
         """Tell this one about every event from now on."""
-        self._listeners.append(listener)
+        self._participants.listeners.append(listener)
 
     def set_action_function(self, function: Callable[[], Action] | None) -> None:
         """Ask this after each iteration, and before each batch of a test, what to do."""
-        self._action_function = function
+        self._participants.action_function = function
 
     def stop(self) -> None:
         """Stop after the iteration that is under way. May be called from callbacks and signal handlers."""
-        self._stop_asked = True
+        self._participants.stop_asked = True
 
     # Training.
 
@@ -305,7 +302,7 @@ class Solver:
             if self._listeners:
                 # The rate is that of the update that was made.
                 self.say(events.Updated(self._iter, loss, self.smoothing.value, self._rate_used))
-            action = self._requested()
+            action = self._participants.requested()
             if self._is_time(param.snapshot) or action is Action.SNAPSHOT:
                 self.snapshot()
             if action is Action.STOP:
@@ -399,13 +396,13 @@ class Solver:
 
     def _interrupted(self) -> bool:
         """Does what the action function asks for until it asks for nothing; whether to stop."""
-        action = self._requested()
+        action = self._participants.requested()
         while action is not Action.NONE:
             if action is Action.SNAPSHOT:
                 self.snapshot()
             else:
                 self._exit = True
-            action = self._requested()
+            action = self._participants.requested()
         return self._exit
 
     # Snapshots.
@@ -445,43 +442,12 @@ class Solver:
 
     # The small parts.
 
-    def _check_parts(self) -> None:
-        params, nets = self._param, self._test_nets
-        check_parameters(params)
-        parts.check_net(self._net, trained=True)
-        for one in nets:
-            parts.check_net(one, trained=False)
-        if len(params.test_iter) != len(nets):
-            raise TrainingError(
-                f"{len(nets)} test nets were given, but test_iter has {len(params.test_iter)} entries: each "
-                "test net needs one, the number of its batches"
-            )
-        if nets and params.test_interval <= 0:
-            raise TrainingError("there are test nets, but test_interval isn't above 0")
-        for one in nets:
-            if isinstance(one, Sharing):
-                one.share_with(self._net)
-
-    def _unshared(self) -> Iterator[str]:
-        for number, one in enumerate(self._test_nets):
-            if names := parts.unshared(one, self._net):
-                yield (
-                    f"test net {number} has its own {', '.join(names)}, which training doesn't change: a net "
-                    "of the same module or arrays, or one with share_with, tests what is trained"
-                )
-
-    def _hook(self, name: str, callback: Callback) -> Callback:
-        self._hooks[name].append(callback)
-        return callback
-
     def _call(self, name: str) -> None:
-        for callback in self._hooks[name]:
-            callback(self)
+        self._participants.call(name, self)
 
     def say(self, event: Event) -> None:
         """Tell all listeners."""
-        if self._listeners:
-            events.announce(self._listeners, event)
+        self._participants.say(event)
 
     def _say_all(self, told: Iterable[Event]) -> None:
         for event in told:
@@ -496,33 +462,8 @@ class Solver:
     def _is_time(self, every: int) -> bool:
         return every > 0 and self._iter % every == 0
 
-    def _requested(self) -> Action:
-        if self._stop_asked:
-            self._stop_asked = False
-            return Action.STOP
-        if self._action_function is None:
-            return Action.NONE
-        action = self._action_function()
-        if not isinstance(action, Action):
-            raise TrainingError(f"the action function must return an Action, and returned {action!r}")
-        return action
-
     def __repr__(self) -> str:
         return f"Solver(type={self.type!r}, net={self._net.name!r}, iter={self._iter})"
-
-
-_NOTHING_LEARNS = "the net {net!r} has no parameters to learn: iterations pass, and nothing changes"
-_HOOKS = ("start", "gradients_ready", "update", "display", "test", "snapshot")
-
-
-def _listeners(log: Any) -> list[Listeners]:
-    if log is None:
-        return []
-    if hasattr(log, "handle") or callable(log):
-        return [log]
-    if not isinstance(log, Iterable):
-        raise TrainingError(f"log must be a listener or several (with handle, or functions), not {log!r}")
-    return list(log)
 
 
 def _several(nets: Any) -> tuple[Net, ...]:
