@@ -20,9 +20,9 @@ from solvergen.solver.files.conventions import STATES
 from solvergen.solver.files.conventions import convert as convert_history
 from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
-from solvergen.solver.files.names import SUFFIXES, format_of
+from solvergen.solver.files.names import SUFFIXES, Pair, format_of
 from solvergen.solver.files.naming import model_of, named, owned
-from solvergen.solver.files.pair import write_model, write_state
+from solvergen.solver.files.pair import write_model, write_pair_at, write_state
 from solvergen.solver.files.reading import about, kind_of, read_model, read_pair, read_state
 from solvergen.solver.files.request import Conventions, Form, Request, TorchFiles
 from solvergen.solver.files.sharing import resolved
@@ -196,11 +196,9 @@ def _write_torch(
     if wanted.chosen is not None:
         state = _with_settings(state, model, wanted.chosen)
     if with_model:
-        assert model is not None
         _check_free(beside, wanted.force)
-        torch.write_model(beside, model)
         said = [*said, f"{beside}: its model"]
-    torch.write_optimizer(target, state, spec, model)
+    torch.write_optimizer(target, state, spec, model, beside if with_model else None)
     if "groups" not in state.extra:
         said = [*said, "hyperparameters are torch's defaults: --solver FILE gives others"]
     return (f"{target}: the state of {source} for torch's load_state_dict", *said)
@@ -233,12 +231,12 @@ def _write_solver(
     if model is not None:
         model_target = _model_of(target)
         _check_target(model_target, "model", wanted.force)
-        digest = write_model(model_target, model)
-        state = dataclasses.replace(state, learned_net=model_target, model_digest=digest)
+        write_pair_at(Pair(state.iter, model_target, target), model, state)
         said = [*said, f"{model_target}: its model"]
+    else:
+        write_state(target, state)
     if lost and format_of(target) != "SAFETENSORS":
         said = [*said, f"left out, since Caffe's files don't hold it: {', '.join(sorted(lost))}"]
-    write_state(target, state)
     return (f"{target}: the state of {source}", *said)
 
 

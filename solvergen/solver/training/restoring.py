@@ -286,13 +286,19 @@ def _put_back(
     shared: Mapping[str, float] = {}
     same_rule = extra.get("digest") == solver.update.definition.digest
     if same_rule and set(extra.get("counts", ())) == set(names):
-        counts, shared = extra["counts"], extra["shared"]
-        scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
-        arrays = {**arrays, **{name: extra["lines"][name] for name in solver.update.line_states}}
+        try:
+            counts, shared = extra["counts"], extra["shared"]
+            scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
+            arrays = {**arrays, **{name: extra["lines"][name] for name in solver.update.line_states}}
+        except KeyError as error:
+            raise TrainingError(f"{where}: it has no {error.args[0]}: damaged or foreign") from error
     elif beside:
         text = f"it doesn't hold {', '.join(beside)} of {solver.type}, which begins with them anew"
         solver.say(events.Warned(solver.iter, f"{where}: {text}"))
-    set_state(solver.optimizer, arrays, counts, scalars, shared)
+    try:
+        set_state(solver.optimizer, arrays, counts, scalars, shared)
+    except KeyError as error:
+        raise TrainingError(f"{where}: it has no states of {error.args[0]}: damaged or foreign") from error
 
 
 def _policy_state(solver: Solver, state: SolverStateData) -> Mapping[str, Any]:
