@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from solvergen.errors import SolverFileError
 from solvergen.runtime.wrappers import PREFIX
 from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Seedable, Seekable
 from solvergen.solver.training import events
@@ -55,10 +56,16 @@ def write(solver: Solver) -> tuple[str, str]:
 
 
 def probe(solver: Solver) -> None:
-    """Raises an error if snapshots could not be written where they are to be."""
+    """Raises an error if snapshots could not be written where they are to be, or couldn't hold it all."""
     from solvergen.solver import files
+    from solvergen.solver.files import plain
 
     files.probe_writable(_prefix(solver))
+    if solver.param.snapshot_format == "SAFETENSORS":
+        try:
+            plain.encode(_extra(solver))
+        except SolverFileError as error:
+            raise TrainingError(f"snapshots can't hold what a net says of itself: {error}") from error
 
 
 def _prefix(solver: Solver) -> str:
