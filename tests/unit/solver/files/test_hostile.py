@@ -13,11 +13,12 @@ import pytest
 
 from solvergen.errors import SolverFileError, SolvergenError
 from solvergen.solver import DenseNet, InnerProduct, Solver, SolverParameters
+from solvergen.solver.choice import optimizer_of
 from solvergen.solver.files import read_state, write_pair
 from solvergen.solver.files.converting import convert
 from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
 from solvergen.solver.files.names import Pair
-from solvergen.solver.files.optimizers import definition_of_spec
+from solvergen.solver.files.optimizers import definition_of_spec, left_behind
 from solvergen.solver.files.pair import write_pair_at
 from solvergen.solver.files.request import Conventions, Request
 from solvergen.solver.net.dense import Param
@@ -127,6 +128,33 @@ def test_a_pair_that_cant_be_written_leaves_the_one_before(tmp_path, stem, endin
     assert len(list(tmp_path.iterdir())) == 2
     write_pair_at(names, other, SolverStateData(6, None, (W, B)))
     assert read_state(of_state).iter == 6
+
+
+def test_safetensors_of_other_types(tmp_path):
+    path, target = tmp_path / "x.safetensors", tmp_path / "out.caffemodel"
+    header = b'{"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}'
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(2))
+    with pytest.raises(SolverFileError, match="'a' is F8_E4M3; models hold"):
+        convert(str(path), str(target))
+    assert not target.exists()
+
+
+def test_the_solvers_files_arent_called_as_torchs(tmp_path):
+    with pytest.raises(SolverFileError, match=r"\.pt and \.pth are torch's files"):
+        convert(written(tmp_path), str(tmp_path / "s.pt"), Request(form="solver", alone=True))
+
+
+def test_what_surrounds_the_rule_in_a_solver_file_stays_behind(tmp_path):
+    told = {"base_lr": 0.1, "lr_policy": "fixed", "solver_mode": "CPU", "momentum": 0.9, "iter_size": 2}
+    chosen = optimizer_of(SolverParameters(**told, clip_gradients=1.0, weight_decay=0.1))
+    said = convert(written(tmp_path), str(tmp_path / "o"), Request(form="optimizer", chosen=chosen))
+    assert "clip_gradients, iter_size of the solver file stays behind: solvergen.Wrappers can do it" in said
+    chosen = optimizer_of(
+        SolverParameters(optimizer="Adam", weight_decay=0.1, base_lr=0.1, lr_policy="fixed")
+    )
+    assert left_behind(chosen) == [
+        "weight_decay of the solver file stays behind: solvergen.Wrappers can do it"
+    ]
 
 
 class TestTorch:
@@ -250,6 +278,34 @@ class TestTorch:
             with pytest.raises(SolverFileError, match="torch has no optimizer"):
                 convert(path, str(tmp_path / "t.optimizer.pt"), request)
             assert not list(tmp_path.glob("t*"))
+
+    def test_nesterov_and_l1(self, tmp_path):
+        group = {**GROUP, "hyperparameters": {"lr": 0.1, "weight_decay": 0.5}, "options": {"l1": True}}
+        digest = definition_of_spec("caffe_nesterov").digest
+        path = written(tmp_path, solver_type="Nesterov", digest=digest, groups=[group])
+        target = tmp_path / "t.optimizer.pt"
+        told = {"base_lr": 0.1, "lr_policy": "fixed", "type": "Nesterov", "momentum": 0.9}
+        chosen = optimizer_of(SolverParameters(**told, weight_decay=0.5, regularization_type="L1"))
+        for given in (None, chosen):
+            request = Request(
+                torch=lambda: self.files, conventions=Conventions(None, "sgd", 0.1), force=True, chosen=given
+            )
+            said = convert(path, str(target), request)
+            assert "weight_decay stays behind: it is of L1, and that of sgd of L2" in said
+            settings = self.torch.load(target, weights_only=True)["param_groups"][0]
+            assert settings["nesterov"] is True
+            assert settings["weight_decay"] == 0
+        # One step of Caffe's, and one of torch's from the same place.
+        weight, gradient, lr, momentum = np.float64(1.5), np.float64(0.25), 0.1, 0.9
+        history = 0.5
+        new = momentum * history + lr * gradient
+        theirs = weight - ((1 + momentum) * new - momentum * history)
+        parameter = self.torch.nn.Parameter(self.torch.tensor([weight]))
+        optimizer = self.torch.optim.SGD([parameter], lr=lr, momentum=momentum, nesterov=True)
+        optimizer.state[parameter]["momentum_buffer"] = self.torch.tensor([history / lr])
+        parameter.grad = self.torch.tensor([gradient])
+        optimizer.step()
+        assert float(parameter.detach()[0]) == pytest.approx(theirs, rel=1e-12)
 
     def test_a_full_disk(self, tmp_path):
         import signal
