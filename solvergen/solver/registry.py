@@ -37,8 +37,8 @@ def register_optimizer(cls: T) -> T:
         return cls
     if name in SPEC_OF_TYPE:
         raise OptimizerError(
-            f"{quoted(name)} is a solver type of Caffe's, and files couldn't tell the two: give yours another "
-            "name"
+            f"{quoted(name)} is a solver type of Caffe's, and files couldn't tell the two: give yours "
+            "another name"
         )
     _ADDED[name] = cls
     return cls

@@ -362,9 +362,7 @@ def _check_target(target: str, kind: str, force: bool) -> None:
     form = format_of(target)
     model, state = SUFFIXES[form]
     if target.lower().endswith(TORCH):
-        raise SolverFileError(
-            f"{target}: {' and '.join(TORCH)} are torch's files; the Solver's end otherwise"
-        )
+        raise SolverFileError(f"{target}: .pt and .pth are torch's files; the Solver's have other endings")
     if target.endswith(state if kind == "model" else model):
         raise SolverFileError(
             f"{target}: what is to be written there is a {kind}, the name says something else"

@@ -147,7 +147,7 @@ def test_the_solvers_files_arent_called_as_torchs(tmp_path):
 def test_what_surrounds_the_rule_in_a_solver_file_stays_behind(tmp_path):
     told = {"base_lr": 0.1, "lr_policy": "fixed", "solver_mode": "CPU", "momentum": 0.9, "iter_size": 2}
     chosen = optimizer_of(SolverParameters(**told, clip_gradients=1.0, weight_decay=0.1))
-    said = convert(written(tmp_path), str(tmp_path / "o"), Request(form="optimizer", chosen=chosen))
+    said = convert(written(tmp_path), str(tmp_path / "o.h5"), Request(form="optimizer", chosen=chosen))
     assert "clip_gradients, iter_size of the solver file stays behind: solvergen.Wrappers can do it" in said
     chosen = optimizer_of(
         SolverParameters(optimizer="Adam", weight_decay=0.1, base_lr=0.1, lr_policy="fixed")
