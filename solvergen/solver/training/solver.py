@@ -90,6 +90,7 @@ class Solver:
         self._loss_name = "train_loss" if self._test_nets else "loss"
         self._noticed: str | None = None
         self._exit = False
+        self._updating = False
         nets = warnings_of(self._net, self._test_nets)
         for text in (*self._param.warnings, *self._choice.warnings, *nets):
             self.say(events.Warned(self._iter, text))
@@ -199,6 +200,7 @@ class Solver:
             raise TrainingError(
                 f"step takes how many iterations to train, a whole number, not {iterations!r}"
             ) from None
+        self._check_at_rest("step")
         self._exit = False
         self._step(iterations)
 
@@ -209,6 +211,7 @@ class Solver:
         and nets are tested. A request to stop ends it with the snapshot. That the snapshot can be written is
         tried before anything is trained.
         """
+        self._check_at_rest("solve")
         self._exit = False
         if self._param.snapshot_after_train:
             restoring.probe(self)
@@ -256,7 +259,12 @@ class Solver:
         if notice is not None and notice != self._noticed:
             self._noticed = notice
             self.say(events.Warned(self._iter, notice))
-        self.update.apply(rate, self._evaluate_again)
+        self._check_at_rest("apply_update")
+        self._updating = True
+        try:
+            self.update.apply(rate, self._evaluate_again)
+        finally:
+            self._updating = False
         self.policy_state, self._rate_used = state, rate
         if 0 <= self._param.clip_gradients < math.inf and self._listeners:
             self._report_clipping(self._param.clip_gradients)
@@ -282,13 +290,10 @@ class Solver:
             self._call("start")
             displays = self._displays()
             told = displays and param.debug_info and bool(self._listeners)
-            if told:
-                debugging.watch(net, True)
-            loss = self._pass(told)
-            for _ in range(iter_size - 1):
-                loss += self._pass(told)
-            if told:
-                debugging.watch(net, False)
+            with debugging.watching(net, told):
+                loss = self._pass(told)
+                for _ in range(iter_size - 1):
+                    loss += self._pass(told)
             loss /= iter_size
             self.smoothing.add(loss, self._iter)
             if displays:
@@ -339,10 +344,9 @@ class Solver:
     def _forward(self, net: Net, told: bool) -> Sequence[Output]:
         if not (told and self._listeners):
             return net.forward()
-        debugging.watch(net, True)
-        outputs = net.forward()
-        self._say_all(debugging.of_forward(self._iter, net))
-        debugging.watch(net, False)
+        with debugging.watching(net):
+            outputs = net.forward()
+            self._say_all(debugging.of_forward(self._iter, net))
         return outputs
 
     def _report_clipping(self, threshold: float) -> None:
@@ -409,6 +413,7 @@ class Solver:
 
     def snapshot(self) -> tuple[str, str]:
         """Write the model and the state; returns their paths. The names end in the number of updates."""
+        self._check_at_rest("snapshot")
         paths = restoring.write(self)
         self._call("snapshot")
         return paths
@@ -416,10 +421,12 @@ class Solver:
     def restore(self, path: str | os.PathLike[str], *, history: bool = True) -> None:
         """Go on from a state that was written, of any format: ``iter``, the model that it names, and the
         optimizer's states (not with ``history=False``). Everything is checked before anything changes."""
+        self._check_at_rest("restore")
         restoring.restore(self, path, history=history)
 
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Take parameters from a model file, layer by layer of the same name. Training begins at 0."""
+        self._check_at_rest("load_weights")
         restoring.load_weights(self._net, path, lambda text: self.say(events.Warned(self._iter, text)))
 
     def begin_anew(self) -> None:
@@ -441,6 +448,15 @@ class Solver:
         self._keep_window = smoothed is not None and self.smoothing.restore(smoothed, iteration)
 
     # The small parts.
+
+    def _check_at_rest(self, what: str) -> None:
+        """Raises TrainingError where gradients are evaluated in the middle of an update: parameters aren't
+        those of any iteration then."""
+        if self._updating:
+            raise TrainingError(
+                f"{what} in the middle of an update of {self.type}, which evaluates gradients at other "
+                "parameters: call it in on_start or on_update"
+            )
 
     def _call(self, name: str) -> None:
         self._participants.call(name, self)
