@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.plan import Launches
 from solvergen.runtime.row_sparse import check_rule, has_rows
+from solvergen.runtime.spans import overlapping
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
 from solvergen.runtime.wrappers import (
@@ -310,13 +310,12 @@ class WrappedOptimizer(Optimizer):
         present = [(name, g) for name, g in zip(self._names, flat, strict=True) if g is not None]
         for name, gradient in present:
             writable(gradient, f"the gradient of {name!r}, which the update is to be written to,")
-        spans = sorted((*self._backend.span_of(gradient), name) for name, gradient in present)
-        for (_, end, one), (start, _, other) in pairwise(s for s in spans if s[0] < s[1]):
-            if start < end:
-                raise ArrayError(
-                    f"the gradients of {one!r} and {other!r} share memory, and the update of each is to be "
-                    "written there; give each an array of its own"
-                )
+        found = overlapping((*self._backend.span_of(gradient), name) for name, gradient in present)
+        if found is not None:
+            raise ArrayError(
+                f"the gradients of {found[0]!r} and {found[1]!r} share memory, and the update of each is to "
+                "be written there; give each an array of its own"
+            )
 
     def _update(self, flat: Sequence[object], calls: int, skip: Skip | None = None) -> bool:
         """Update all tensors that have a gradient in this call or in one that was summed up."""

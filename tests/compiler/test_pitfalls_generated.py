@@ -217,9 +217,7 @@ class TestSize:
 
         def longest(links: int) -> int:
             lines = ["e0 = grad"]
-            lines += [
-                f"e{i + 1} = tanh(e{i})*e{i} + e{i}*e{i} - max(e{i}, param)**3" for i in range(links)
-            ]
+            lines += [f"e{i + 1} = tanh(e{i})*e{i} + e{i}*e{i} - max(e{i}, param)**3" for i in range(links)]
             (tmp_path / "rule.yaml").write_text(
                 spec_text("\n".join([*lines, f"param = param - lr*e{links}"])), encoding="utf-8"
             )
