@@ -79,8 +79,17 @@ def _find(cache: CacheFolder, key: str) -> Path | None:
     for folder in sorted(cache.path.glob(f"{key}.*")):
         if output.standing(folder, folder.name.partition(".")[2]) is not None:
             return folder
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     return None
+
+
+def _remove(path: Path) -> None:
+    """Make way, whatever lies there, if that can be."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _build(request: Request, cache: CacheFolder, key: str) -> Path:
