@@ -11,7 +11,7 @@ import pytest
 
 from generated import LAMB, SAM, SGD, Adam, Lookahead
 from solvergen import RowSparse, Wrappers
-from solvergen.constraints import MaxNorm, MinMax, MinMaxNorm, NonNegative, UnitNorm
+from solvergen.constraints import Constraint, MaxNorm, MinMax, MinMaxNorm, NonNegative, UnitNorm
 from solvergen.errors import HyperparameterError, OptimizerError, SnapshotError, SnapshotMismatch
 from solvergen.runtime import snapshots
 from solvergen.runtime.constraints import as_data, from_data, matrices_along
@@ -311,6 +311,26 @@ class TestErrors:
         with pytest.raises(HyperparameterError, match=message):
             make()
 
+    def test_classes_and_what_is_derived_from_one(self):
+        class Own(MaxNorm):
+            pass
+
+        class Called(MaxNorm):
+            def __call__(self, name, array):
+                array[...] = 0
+
+        opt = SGD(params(), lr=0.1, backend="numpy")
+        for cls in (MaxNorm, NonNegative, Own, Constraint):
+            with pytest.raises(OptimizerError, match=f"not the class {cls.__name__}: make one of it"):
+                opt.constraint = cls
+        for one in (Own(), Called(), Constraint()):
+            name = type(one).__name__
+            with pytest.raises(OptimizerError, match=f"not a {name}, which isn't one of MaxNorm, MinMax"):
+                opt.constraint = one
+            with pytest.raises(OptimizerError, match=f"for 'dense' no .* but a {name}, which isn't"):
+                opt.constraint = {"dense": one}
+        assert opt.constraint is None
+
     def test_a_package_without_them(self):
         class Elsewhere(Optimizer):
             definition = SGD.definition
@@ -344,6 +364,16 @@ class TestWhereTheyAreKept:
         with pytest.raises(OptimizerError, match=r"params\[0\]\['constraint'\] has 'rows', which is no"):
             Adam(grouped(params(), constraint={"rows": MaxNorm(1)}), backend="numpy")
         assert Adam(grouped(params(), constraint=None), backend="numpy").constraint is None
+
+    def test_by_position(self):
+        opt = SGD([params()["dense"], params()["rows"]], lr=0.1, backend="numpy")
+        opt.constraint = {1: MaxNorm(), "0": UnitNorm()}
+        assert opt.constraint == {"0": UnitNorm(), "1": MaxNorm()}
+        with pytest.raises(OptimizerError, match="constraint has '2', which is no parameter's name"):
+            opt.constraint = {2: MaxNorm()}
+        group = {"params": [params()["rows"]], "constraint": {1: MaxNorm()}}
+        opt = SGD([{"params": [params()["dense"]]}, group], lr=0.1, backend="numpy")
+        assert opt.constraint == {"1": MaxNorm()}
 
     def test_one_for_all(self):
         of = {name: params()[name] for name in ("dense", "rows")}
