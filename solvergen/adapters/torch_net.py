@@ -174,6 +174,11 @@ class TorchNet:
             blobs: list[Blob] = []
             own = [*part._parameters.items(), *part._buffers.items()]
             for key, tensor in own:
+                if isinstance(tensor, torch.nn.Parameter) and tensor.is_complex():
+                    raise NetError(
+                        f"parameter {key!r} of {path or self.name!r} is complex: make it of real numbers "
+                        "(torch.view_as_real), which optimizers take"
+                    )
                 if tensor is None or not tensor.is_floating_point():
                     continue
                 if id(tensor) not in made:

@@ -218,3 +218,10 @@ def test_what_compute_must_return(made, debug_info):
 def test_data_that_give_no_batches():
     with pytest.raises(NetError, match="data must give batches"):
         TorchNet(module(), torch.nn.functional.mse_loss, None)
+
+
+def test_complex_parameters_arent_passed_over():
+    of = module()
+    of[0].extra = torch.nn.Parameter(torch.zeros(2, dtype=torch.complex64))
+    with pytest.raises(NetError, match="parameter 'extra' of '0' is complex"):
+        net(of)

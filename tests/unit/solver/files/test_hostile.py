@@ -204,6 +204,7 @@ class TestTorch:
             ({"a": torch.zeros(1).expand(10**13)}, "no numbers for it"),
             ({"a": torch.zeros(3, device="meta")}, "a meta tensor"),
             ({"a": torch.eye(3).to_sparse()}, "a sparse_coo tensor"),
+            ({"a": torch.zeros(3, dtype=torch.complex64)}, "models hold real floating numbers"),
         ):
             torch.save(value, path)
             self.refused(path, match)
