@@ -104,8 +104,8 @@ def restore(
 ) -> None:
     """Put everything back. Raises SnapshotMismatch, with nothing changed, where it doesn't fit.
 
-    ``source`` names where the data comes from in messages. ``behind`` is called when the rest is done: signals
-    find both or neither.
+    ``source`` names where the data comes from in messages. ``behind`` is called when the rest is done:
+    signals find both or neither.
     """
     from solvergen.runtime import snapshots
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.plan import Launches
 from solvergen.runtime.row_sparse import check_rule, has_rows
+from solvergen.runtime.spans import overlapping
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
 from solvergen.runtime.wrappers import (
@@ -41,7 +41,7 @@ from solvergen.runtime.wrappers import (
 
 if TYPE_CHECKING:
     from solvergen.runtime.backends.base import Skip
-    from solvergen.runtime.plan import LaunchSet, StagedLaunchSet
+    from solvergen.runtime.plan import AnyLaunchSet
     from solvergen.runtime.state import SnapshotData
 
 _AGREE = (
@@ -187,12 +187,11 @@ class WrappedOptimizer(Optimizer):
         tensors = shadows.in_place(self.definition, self._backend, self._tensors, kept)
         options = [group.options for group in self._groups]
         launches = Launches(self.definition, self._backend, tensors, options, self._workspace)
-        held = self._constraints
-        if held is not None:
-            held = Constraints(type(self), self._backend, tensors, held.chosen, kept)
+        go_over = self._constraint.moved(tensors, kept)
 
         def take() -> None:
-            self._tensors, self._launches, self._constraints = tensors, launches, held
+            self._tensors, self._launches = tensors, launches
+            go_over()
             self._prepare()
             self._refresh()
 
@@ -331,13 +330,12 @@ class WrappedOptimizer(Optimizer):
         present = [(name, g) for name, g in zip(self._names, flat, strict=True) if g is not None]
         for name, gradient in present:
             writable(gradient, f"the gradient of {name!r}, which the update is to be written to,")
-        spans = sorted((*self._backend.span_of(gradient), name) for name, gradient in present)
-        for (_, end, one), (start, _, other) in pairwise(s for s in spans if s[0] < s[1]):
-            if start < end:
-                raise ArrayError(
-                    f"the gradients of {one!r} and {other!r} share memory, and the update of each is to be "
-                    "written there; give each an array of its own"
-                )
+        found = overlapping((*self._backend.span_of(gradient), name) for name, gradient in present)
+        if found is not None:
+            raise ArrayError(
+                f"the gradients of {found[0]!r} and {found[1]!r} share memory, and the update of each is to "
+                "be written there; give each an array of its own"
+            )
 
     def _update(self, flat: Sequence[object], calls: int, skip: Skip | None = None) -> bool:
         """Update all tensors that have a gradient in this call or in one that was summed up."""
@@ -370,7 +368,7 @@ class WrappedOptimizer(Optimizer):
 
     def _launch_sum(
         self,
-        bound: LaunchSet | StagedLaunchSet,
+        bound: AnyLaunchSet,
         cohorts: Sequence[Cohort],
         calls: int,
         skip: Skip | None,
@@ -391,7 +389,7 @@ class WrappedOptimizer(Optimizer):
             undo()
             raise
         if skip is not None:
-            self._await(skip, undo, bound)
+            self._unsettled.keep(skip, undo, bound)
 
     def _takes_part(self, tensor: int) -> bool:
         """Whether a call that was summed up had a gradient for this tensor."""
