@@ -236,6 +236,7 @@ class Optimizer(Attributes):
         skip: Skip | None = None,
     ) -> bool:
         """A step by the gradients that are bound. ``finish`` is what comes behind the launches."""
+        # A function that evaluates may assign others, which hold from the next step on.
         constraints = self._constraint.constraints
         try:
             if self._policy != "propagate":
@@ -266,12 +267,7 @@ class Optimizer(Attributes):
             if skip is not None and skip.is_set():
                 self._unsettled.settle()
                 return False
-            self._calling = "the function that constrains its parameters"
-            try:
-                self._constraint.call(bound.members)
-            finally:
-                self._calling = ""
-                self._copy(bound.members)
+            self._constrain(bound.members)
         return True
 
     def _other_launch(self, closure: Closure | None, skip: Skip | None) -> Callable[..., object]:
@@ -310,8 +306,24 @@ class Optimizer(Attributes):
     def _prepare(self) -> None:
         """The last of what is done when an optimizer is made."""
 
+    def _constrain(self, members: Sequence[int] | None) -> None:
+        """Hand the parameters that were updated to the function that constrains them."""
+
+        def constrain() -> None:
+            self._calling = "the function that constrains its parameters"
+            try:
+                interruptible(partial(self._constraint.call, members))
+            finally:
+                self._calling = ""
+                self._copy(members)
+
+        uninterrupted(constrain)
+
     def _copy(self, members: Sequence[int] | None) -> None:
         """Make the copies of these parameters anew: wrapped optimizers may have some."""
+
+    def _refresh(self) -> None:
+        """Make all copies anew from parameters that come from the host."""
 
     def _check_idle(self, what: str) -> None:
         """Raises OptimizerError if ``what`` can't be done now."""
@@ -560,6 +572,16 @@ class Optimizer(Attributes):
         self._check_idle("load and load_state_dict")
         data = self._adapted(data, source)
         take_constraints = self._constraint.prepared(data, source) if hyperparameters else None
+        frozen = self._frozen
+        if hyperparameters:
+            frozen = positions_of(self._positions, data.frozen, f"'frozen' in {source}")
+
+        def behind() -> None:
+            self._freeze(frozen)
+            if take_constraints is not None:
+                take_constraints()
+            self._refresh()
+
         restoring.restore(
             data,
             self.definition,
@@ -571,10 +593,8 @@ class Optimizer(Attributes):
             source=source,
             params=params,
             hyperparameters=hyperparameters,
+            behind=behind,
         )
-        if take_constraints is not None:
-            self._freeze(positions_of(self._positions, data.frozen, f"'frozen' in {source}"))
-            take_constraints()
 
     def _changed(self) -> None:
         self._settings.mark_stale()

@@ -408,10 +408,6 @@ class WrappedOptimizer(Optimizer):
         found = with_wrappers(data, self.definition, unwrapped(type(self)).definition, self._snapshot)
         return with_own_copies(found, self._groups)
 
-    def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
-        super()._restore(data, source, params=params, hyperparameters=hyperparameters)
-        uninterrupted(self._refresh)
-
     def __repr__(self) -> str:
         return self._repr(
             unwrapped(type(self)).__name__,

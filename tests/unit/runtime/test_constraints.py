@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 
 import ml_dtypes
@@ -14,6 +15,7 @@ from solvergen import RowSparse, Wrappers
 from solvergen.constraints import Constraint, MaxNorm, MinMax, MinMaxNorm, NonNegative, UnitNorm
 from solvergen.errors import HyperparameterError, OptimizerError, SnapshotError, SnapshotMismatch
 from solvergen.runtime import snapshots
+from solvergen.runtime.backends.numpy import NumpyBackend
 from solvergen.runtime.constraints import as_data, from_data, matrices_along
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.snapshots.document import check, version_of
@@ -374,6 +376,28 @@ class TestWhereTheyAreKept:
         group = {"params": [params()["rows"]], "constraint": {1: MaxNorm()}}
         opt = SGD([{"params": [params()["dense"]]}, group], lr=0.1, backend="numpy")
         assert opt.constraint == {"1": MaxNorm()}
+
+    def test_what_a_snapshot_has_is_taken_over_with_the_rest(self, monkeypatch):
+        """Ctrl-C while a snapshot is taken over finds all of it done."""
+        of = {"w": params()["dense"], "v": params()["vector"]}
+        one = Adam(of, backend="numpy", wrappers=Wrappers(shadow="bfloat16"))
+        one.freeze("v")
+        one.constraint = {"w": MaxNorm(1)}
+        kept = one.state_dict()
+        zeros = {name: np.zeros_like(array) for name, array in of.items()}
+        other = Adam(zeros, backend="numpy", wrappers=Wrappers(shadow="bfloat16"))
+        zeros["w"][:] = 3.0
+        copy_in = NumpyBackend.copy_in
+
+        def interrupted(*args):
+            signal.raise_signal(signal.SIGINT)
+            copy_in(*args)
+
+        monkeypatch.setattr(NumpyBackend, "copy_in", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            other.load_state_dict(kept)
+        assert (other.frozen, other.constraint) == (("v",), {"w": MaxNorm(1)})
+        assert (other.shadows["w"] == 3).all()
 
     def test_one_for_all(self):
         of = {name: params()[name] for name in ("dense", "rows")}
