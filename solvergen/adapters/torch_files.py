@@ -24,7 +24,7 @@ except ImportError as problem:
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.snapshots.atomic import replacing
 from solvergen.solver.files.data import ModelData, SolverStateData
-from solvergen.solver.files.naming import model_of, named, owned
+from solvergen.solver.files.naming import learned, model_of, named, owned
 from solvergen.solver.files.optimizers import definition_of_spec, solver_type
 from solvergen.solver.files.reading import about
 
@@ -56,8 +56,10 @@ def write_model(path: str, model: ModelData) -> None:
     _save(path, {name: _tensor(array) for name, array in named(model).items()})
 
 
-def write_optimizer(path: str, state: SolverStateData, spec: str, model: ModelData | None) -> None:
-    """Write a ``state_dict`` for the ``load_state_dict`` of the optimizer of torch that ``spec`` means.
+def optimizer_content(
+    path: str, state: SolverStateData, spec: str, model: ModelData | None
+) -> dict[str, Any]:
+    """A ``state_dict`` for the ``load_state_dict`` of the optimizer of torch that ``spec`` means.
 
     Raises:
         SolverFileError: torch has no such optimizer, or the state doesn't say what its parameters are.
@@ -67,10 +69,12 @@ def write_optimizer(path: str, state: SolverStateData, spec: str, model: ModelDa
             f"{path}: torch has no optimizer with the states of {spec}; with --to they can be rewritten for "
             f"one of {', '.join(_CLASSES)}"
         )
-    names = state.extra.get("parameters") or (None if model is None else list(owned(model)))
-    if names is None:
-        raise SolverFileError(f"{path}: without its model nothing says what the parameters are")
     states = _STATES[spec]
+    names = state.extra.get("parameters")
+    if not names:
+        if model is None:
+            raise SolverFileError(f"{path}: without its model nothing says what the parameters are")
+        names = list(learned(model, len(state.history) // len(states)))
     ours = state.extra.get("states", list(states))
     if list(ours) != list(states) or len(state.history) != len(names) * len(states):
         raise SolverFileError(
@@ -93,7 +97,12 @@ def write_optimizer(path: str, state: SolverStateData, spec: str, model: ModelDa
         for mine, theirs in states.items():
             entry[theirs] = _tensor(of_state[mine][name])
         entries[index] = entry
-    _save(path, {"state": entries, "param_groups": _param_groups(spec, groups)})
+    return {"state": entries, "param_groups": _param_groups(spec, groups)}
+
+
+def write_optimizer(path: str, content: Mapping[str, Any]) -> None:
+    """Write what ``optimizer_content`` made. Raises SolverFileError."""
+    _save(path, content)
 
 
 def _param_groups(spec: str, groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from solvergen.solver.files.conventions import convert as convert_history
 from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
 from solvergen.solver.files.names import SUFFIXES, format_of
-from solvergen.solver.files.naming import model_of, named, owned
+from solvergen.solver.files.naming import learned, model_of, named
 from solvergen.solver.files.pair import write_model, write_state
 from solvergen.solver.files.reading import about, kind_of, read_model, read_pair, read_state
 from solvergen.solver.files.request import Conventions, Form, Request, TorchFiles
@@ -70,7 +70,7 @@ def convert(source: str, target: str, wanted: Request | None = None) -> tuple[st
             )
         assert found.model is not None
         return (_write_model(target, found.model, form, wanted, source), *said)
-    spec = wanted.spec or _spec_of(state)
+    spec = wanted.spec or _spec_of(state) or _spec_chosen(wanted)
     if wanted.conventions is not None:
         state, carried = _carried(source, state, wanted.conventions, spec)
         said, spec = [*said, *carried], wanted.conventions.after
@@ -159,8 +159,6 @@ def _write_optimizer(
     wanted: Request,
     said: list[str],
 ) -> tuple[str, ...]:
-    if spec is None and wanted.chosen is not None:
-        spec = wanted.chosen.optimizer_class.definition.name
     if spec is None:
         raise SolverFileError(f"{source}: the file doesn't say of which optimizer it is: give --from")
     _check_free(target, wanted.force)
@@ -192,15 +190,17 @@ def _write_torch(
         )
     beside = target.removesuffix(TORCH_PAIR[1]) + TORCH_PAIR[0]
     _check_free(target, wanted.force)
+    if with_model:
+        _check_free(beside, wanted.force)
     torch = _torch(wanted, target)
     if wanted.chosen is not None:
         state = _with_settings(state, model, wanted.chosen)
+    content = torch.optimizer_content(target, state, spec, model)  # before anything is written
     if with_model:
         assert model is not None
-        _check_free(beside, wanted.force)
         torch.write_model(beside, model)
         said = [*said, f"{beside}: its model"]
-    torch.write_optimizer(target, state, spec, model)
+    torch.write_optimizer(target, content)
     if "groups" not in state.extra:
         said = [*said, "hyperparameters are torch's defaults: --solver FILE gives others"]
     return (f"{target}: the state of {source} for torch's load_state_dict", *said)
@@ -208,9 +208,13 @@ def _write_torch(
 
 def _with_settings(state: SolverStateData, model: ModelData | None, chosen: Chosen) -> SolverStateData:
     """The state with the hyperparameters of a solver file, in one group."""
-    names = state.extra.get("parameters") or list(owned(model) if model is not None else ())
+    definition = chosen.optimizer_class.definition
+    names = state.extra.get("parameters")
+    if not names:
+        states = len(optimizers.history_names_of(definition)) or 1
+        names = [] if model is None else list(learned(model, len(state.history) // states))
     values = dict(chosen.hyperparameters)
-    values |= _renamed(values, SYNONYMS_OF.get(chosen.optimizer_class.definition.name, {}))
+    values |= _renamed(values, SYNONYMS_OF.get(definition.name, {}))
     group = {
         "members": names,
         "hyperparameters": values,
@@ -321,6 +325,14 @@ def _spec_of(state: SolverStateData) -> str | None:
     if caffes is not None and (states is None or list(states) == list(OF_CAFFE[caffes])):
         return caffes
     return optimizers.spec_of_class(known)
+
+
+def _spec_chosen(wanted: Request) -> str | None:
+    """The rule of the solver file that is given, unless that is of the rule that the state is to become."""
+    if wanted.chosen is None:
+        return None
+    spec = wanted.chosen.optimizer_class.definition.name
+    return None if wanted.conventions is not None and wanted.conventions.after == spec else spec
 
 
 def _model_of(target: str) -> str:

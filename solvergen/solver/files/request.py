@@ -56,8 +56,14 @@ class TorchFiles(Protocol):
         """Write a module's ``state_dict``."""
         ...
 
-    def write_optimizer(self, path: str, state: SolverStateData, spec: str, model: ModelData | None) -> None:
-        """Write an optimizer's ``state_dict``."""
+    def optimizer_content(
+        self, path: str, state: SolverStateData, spec: str, model: ModelData | None
+    ) -> dict[str, Any]:
+        """An optimizer's ``state_dict``."""
+        ...
+
+    def write_optimizer(self, path: str, content: Mapping[str, Any]) -> None:
+        """Write it."""
         ...
 
 
