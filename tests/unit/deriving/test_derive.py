@@ -292,6 +292,8 @@ class TestMistakes:
         assert str(found.location) == "derive('sgd'):4:11"
         assert found.source == 'penalty: "l3*abs(param)"'
         assert found.message == "unknown name 'l3'"
+        with pytest.raises(SpecError, match=r"unknown name 'l3' \(declare it under hyperparameters\)"):
+            derive("sgd", penalty="l3*abs(param)")
 
     @pytest.mark.parametrize(
         ("args", "kwargs", "codes"),
@@ -314,6 +316,8 @@ class TestMistakes:
         ("args", "kwargs", "message"),
         [
             ((3,), {}, "derive needs the name of a spec, or a path of one, not 3"),
+            ((SGD,), {}, "derive needs the name of a spec, not of a class: 'sgd', not SGD"),
+            (("AdamMini",), {}, "derive needs the name of a spec, not of a class: 'adam_mini', not AdamMini"),
             (("sgd",), {"hyperparameters": 3}, "hyperparameters of derive must be a mapping of names, not 3"),
             (("sgd",), {"changes": {"replace": "g"}}, "changes of derive must be a list, not {'replace'"),
             (
