@@ -714,6 +714,8 @@ class Optimizer:
         self._refuse(name)
 
     def _refuse(self, name: str) -> NoReturn:
+        from solvergen.runtime.wrappers import BROUGHT
+
         definition = definition_of(type(self))
         if name in definition.option_names:
             raise UnknownAttribute(
@@ -722,6 +724,10 @@ class Optimizer:
             )
         if name in MULTIPLIERS:
             raise UnknownAttribute(f"{name} belongs to a group: opt.groups[i].{name}")
+        if name in BROUGHT:
+            raise UnknownAttribute(
+                f"{definition.class_name} has {name} if it is made with wrappers=Wrappers({BROUGHT[name]})"
+            )
         public = [n for n in dir(type(self)) if not n.startswith("_")]
         raise UnknownAttribute(
             f"{definition.class_name} has no attribute {name!r}"

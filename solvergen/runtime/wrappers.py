@@ -22,6 +22,18 @@ Shadow = Literal["bfloat16", "float16"]
 SHADOWS: tuple[Shadow, ...] = ("bfloat16", "float16")
 """The types that a copy of the parameters may have."""
 
+BROUGHT = {
+    "averaged": "average=...",
+    "averages": "average=...",
+    "clip_norm": "clip_grad_norm=...",
+    "flush": "accumulate=...",
+    "pending": "accumulate=...",
+    "refresh_shadows": "shadow=...",
+    "shadows": "shadow=...",
+    "wrappers": "...",
+}
+"""The attributes that only a wrapped optimizer has, and what brings them."""
+
 
 @dataclass(frozen=True, repr=False)
 class Wrappers:

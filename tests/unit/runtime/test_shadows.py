@@ -147,7 +147,7 @@ class TestArraysOfOnesOwn:
             (np.zeros(4, np.float16), r"float16\(4,\); it must be bfloat16\(4,\)"),
             (half[:3], r"bfloat16\(3,\); it must be bfloat16\(4,\)"),
             (param.view(ml_dtypes.bfloat16)[:4], "share memory"),
-            ([0.0] * 4, "a list"),
+            ([0.0] * 4, "the array for the copy of 'a' is a list"),
         ):
             with pytest.raises(ArrayError, match=what):
                 opt.shadows = {"a": wrong}
