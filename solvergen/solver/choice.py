@@ -112,7 +112,9 @@ def _of_caffe(params: SolverParameters) -> Chosen:
 def _of_ours(params: SolverParameters, name: str) -> Chosen:
     class_ = find_optimizer(name)
     if class_ is None:
-        _refuse(params, "optimizer", f"no optimizer {quoted(name)}; {meant(name, optimizer_names())}")
+        told = f"no optimizer {quoted(name)}; {meant(name, optimizer_names())}"
+        own = "" if told.endswith("?") else " (one of your own is known after register_optimizer)"
+        _refuse(params, "optimizer", told + own)
     definition = definition_of(class_)
     values: dict[str, float] = {}
     if "lr" in definition.hyperparameter_names:
