@@ -213,6 +213,17 @@ def wrapper_hyperparameters(wrappers: Wrappers, definition: Definition) -> dict[
     return {name: float(value) for name, value in values.items()}
 
 
+SAID_BY = {
+    "wrap_accumulate": "accumulate",
+    "wrap_clip_tensor": "clip_tensor_norm",
+    "wrap_clip_global": "clip_grad_norm",
+    "wrap_keep_average": "average",
+    "wrap_write_update": "write_update",
+    **{f"wrap_keep_{dtype}": "shadow" for dtype in SHADOWS},
+}
+"""What in ``Wrappers`` decides each of the options."""
+
+
 def wrapper_options(wrappers: Wrappers) -> dict[str, bool]:
     """The options that go with them: what costs memory or a pass over it."""
     return {
