@@ -187,7 +187,10 @@ def state_from(
     """
     groups, entries, indices = _checked(found, source)
     said: list[str] = []
-    spec = spec or _spec_of(entries, source)
+    told = all("decoupled_weight_decay" in group for group in groups)
+    if spec is None and not told and _spec_of(entries, groups, source) == "adam":
+        said.append("taken for Adam's, whose states AdamW has, too: --from adamw if it is AdamW's")
+    spec = spec or _spec_of(entries, groups, source)
     if spec not in _STATES:
         raise SolverFileError(f"{source}: torch's states are known of {', '.join(_STATES)}, not of {spec}")
     names = _names(groups, indices, model, source)
@@ -252,11 +255,15 @@ def _step(entry: Mapping[str, Any], what: str) -> int:
         raise SolverFileError(f"{what} is no number of updates: {error}") from error
 
 
-def _spec_of(entries: Mapping[Any, Mapping[str, Any]], source: str) -> str:
+def _spec_of(
+    entries: Mapping[Any, Mapping[str, Any]], groups: Sequence[Mapping[str, Any]], source: str
+) -> str:
     keys = {key for entry in entries.values() for key, value in entry.items() if value is not None}
     for spec, states in _STATES.items():
         if keys - {"step"} == set(states.values()):
-            return spec
+            # AdamW has Adam's states, and is the one that decays by itself.
+            decoupled = all(group.get("decoupled_weight_decay") for group in groups)
+            return "adamw" if spec == "adam" and decoupled else spec
     told = ", ".join(sorted(map(str, keys))) or "nothing"
     raise SolverFileError(
         f"{source}: states of {told}; known are those of {', '.join(_STATES)} (without amsgrad, centered and "

@@ -32,8 +32,9 @@ class Request:
     def of(base: str | os.PathLike[str], **arguments: Any) -> Request:
         """The request that ``derive`` was called with. Raises OptimizerError."""
         if meant := _spec_of_class(base):
+            of_class = getattr(base, "__name__", base)
             raise OptimizerError(
-                f"derive needs the name of a spec, not of a class: {meant!r}, not {getattr(base, '__name__', base)}"
+                f"derive needs the name of a spec, not of a class: {meant!r}, not {of_class}"
             )
         if not isinstance(base, (str, os.PathLike)) or not os.fspath(base):
             raise OptimizerError(f"derive needs the name of a spec, or a path of one, not {base!r:.60}")

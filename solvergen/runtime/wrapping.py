@@ -83,8 +83,8 @@ class WrappedOptimizer(Optimizer):
             for name, value in wanted.items():
                 if group.options[name] != value:
                     raise HyperparameterError(
-                        f"these wrappers say {SAID_BY[name]} otherwise than those that are compiled in; make a "
-                        "new optimizer with them"
+                        f"these wrappers say {SAID_BY[name]} otherwise than those that are compiled in; make "
+                        "a new optimizer with them"
                     )
         self.set(**wrapper_hyperparameters(checked, self.definition))
 

@@ -164,7 +164,9 @@ def _rates(rates: Sequence[float | None]) -> list[float]:
 
 def _decay(momentum: float | None) -> float:
     if momentum is None:
-        raise SolverFileError("a momentum is a mean of gradients times 1 / (1 - momentum): give momentum, --momentum")
+        raise SolverFileError(
+            "a momentum is a mean of gradients times 1 / (1 - momentum): give momentum, --momentum"
+        )
     if not 0 <= momentum < 1:
         raise SolverFileError(
             f"a momentum of {momentum}: between it and a mean of gradients it must be in [0, 1)"

@@ -56,7 +56,7 @@ def owned(model: ModelData) -> dict[str, HostArray]:
 def learned(model: ModelData, count: int) -> dict[str, HostArray]:
     """The ``count`` parameters of a model that a history is of, where nothing names them.
 
-    In Caffe they are all that there are. A net of torch's learns no running means: without them it is as many.
+    In Caffe they are all that there are; a net of torch's has running means besides, which aren't learned.
     """
     found = owned(model)
     rest = {name: array for name, array in found.items() if name.rpartition(".")[2] not in _STATISTICS}

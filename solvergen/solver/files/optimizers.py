@@ -86,6 +86,8 @@ def optimizer_of(
         }
         for name in names
     }
+    if rest := [name for name in ({} if model is None else owned(model)) if name not in params]:
+        said.append(f"{listed(rest)} of its model stay behind: an optimizer holds what it learns")
     extra = state.extra
     counts = extra.get("counts", dict.fromkeys(params, state.iter))
     whole = extra.get("digest") == definition.digest and "scalars" in extra

@@ -182,11 +182,12 @@ def test_caffes_files_take_hyperparameters_from_the_solver_file(tmp_path, form):
     said = convert(state, bare, Request(form="optimizer", spec="caffe_sgd"))
     assert any("hyperparameters are the defaults" in text for text in said)
     convert(state, told, Request(form="optimizer", chosen=optimizer_of(one.param)))
-    with pytest.raises(SnapshotError, match="give --from"):  # the solver file may be of what it becomes
-        other = Request(
-            form="optimizer", chosen=optimizer_of(one.param), conventions=Conventions(None, "caffe_sgd")
-        )
-        convert(state, str(tmp_path / "other.h5"), other)
+    # The solver file may be of what it is to become.
+    becoming = Request(
+        form="optimizer", chosen=optimizer_of(one.param), conventions=Conventions(None, "caffe_sgd")
+    )
+    with pytest.raises(SnapshotError, match="give --from"):
+        convert(state, str(tmp_path / "other.h5"), becoming)
     found, default = (snapshots.load(path).groups[0].hyperparameters for path in (told, bare))
     assert (found["momentum"], found["lr"]) == (float(np.float32(0.9)), 0.125)
     assert default["momentum"] == 0.0
@@ -388,8 +389,8 @@ class TestTorch:
         torch.save(optimizer.state_dict(), tmp_path / "u.optimizer.pt")
         torch.save(module.state_dict(), tmp_path / "u.model.pt")
         back = str(tmp_path / "u_iter_3.state.safetensors")
-        spec = {"AdamW": "adamw"}.get(cls)
-        convert(str(tmp_path / "u.optimizer.pt"), back, Request(spec=spec, torch=self.files))
+        convert(str(tmp_path / "u.optimizer.pt"), back, Request(torch=self.files))
+        assert read_state(back).extra["solver_type"] == cls
         more = {"hyperparameters": {"momentum": 0.5}} if cls == "SGD" else {}
         after = self.solver(tmp_path, optimizer=cls, **more)
         after.restore(back)
@@ -423,7 +424,10 @@ class TestTorch:
         for parameter, history in zip(module.parameters(), read_state(state).history, strict=True):
             held = optimizer.state[parameter]["momentum_buffer"].numpy()
             np.testing.assert_array_equal(held, history / np.float32(0.125))
-        convert(state, str(tmp_path / "o.safetensors"), Request(form="optimizer", spec="caffe_sgd"))
+        said = convert(state, str(tmp_path / "o.safetensors"), Request(form="optimizer", spec="caffe_sgd"))
+        assert any("'1.running_mean' and '1.running_var' of its model stay behind" in one for one in said), (
+            said
+        )
         assert len(snapshots.load(tmp_path / "o.safetensors").tensors) == len(list(module.parameters()))
 
     def test_what_cant_be_converted_leaves_no_file(self, tmp_path):
@@ -506,6 +510,22 @@ class TestTorch:
                     str(tmp_path / "x_iter_1.state.safetensors"),
                     Request(torch=self.files),
                 )
+
+    def test_an_older_torch_doesnt_tell_adam_and_adamw_apart(self, tmp_path):
+        torch = self.torch
+        module = self.module()
+        optimizer = torch.optim.AdamW(module.parameters())
+        module(torch.ones(4, 4)).sum().backward()
+        optimizer.step()
+        content = optimizer.state_dict()
+        del content["param_groups"][0]["decoupled_weight_decay"]
+        torch.save(content, tmp_path / "u.optimizer.pt")
+        torch.save(module.state_dict(), tmp_path / "u.model.pt")
+        for spec, (taken, warned) in {None: ("Adam", True), "adamw": ("AdamW", False)}.items():
+            back = str(tmp_path / f"{taken}_iter_1.state.safetensors")
+            said = convert(str(tmp_path / "u.optimizer.pt"), back, Request(spec=spec, torch=self.files))
+            assert read_state(back).extra["solver_type"] == taken
+            assert any("--from adamw if it is AdamW's" in text for text in said) is warned
 
     def test_bfloat16(self, tmp_path):
         torch = self.torch
