@@ -6,9 +6,15 @@ nothing else.
 
 from __future__ import annotations
 
+import contextlib
+import math
+import os
 import pickle
+import stat
+import warnings
+import zipfile
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -27,6 +33,7 @@ from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.naming import learned, model_of, named, owned
 from solvergen.solver.files.optimizers import definition_of_spec, solver_type
 from solvergen.solver.files.reading import about
+from solvergen.solver.files.request import MOST_UPDATES
 
 _CLASSES = {
     "sgd": "SGD",
@@ -48,18 +55,26 @@ _STATES: dict[str, dict[str, str]] = {
 }
 """Our names of states, and torch's."""
 
+_EXPANDED = 1 << 20
+"""Bytes up to which a tensor may be more than the file has, as ``expand`` makes them."""
+
 _STATISTICS = (".running_mean", ".running_var", ".num_batches_tracked")
 
 
 def write_model(path: str, model: ModelData) -> None:
     """Write a ``state_dict`` for a module's ``load_state_dict``. Raises SolverFileError."""
-    _save(path, {name: _tensor(array) for name, array in named(model).items()})
+    _save({path: _module_dict(model)})
 
 
-def optimizer_content(
-    path: str, state: SolverStateData, spec: str, model: ModelData | None
-) -> dict[str, Any]:
-    """A ``state_dict`` for the ``load_state_dict`` of the optimizer of torch that ``spec`` means.
+def _module_dict(model: ModelData) -> dict[str, Any]:
+    return {name: _tensor(array) for name, array in named(model).items()}
+
+
+def write_optimizer(
+    path: str, state: SolverStateData, spec: str, model: ModelData | None, beside: str | None = None
+) -> None:
+    """Write a ``state_dict`` for the ``load_state_dict`` of the optimizer of torch that ``spec`` means, and
+    the module's ``beside`` it: both or neither.
 
     Raises:
         SolverFileError: torch has no such optimizer, or the state doesn't say what its parameters are.
@@ -97,12 +112,10 @@ def optimizer_content(
         for mine, theirs in states.items():
             entry[theirs] = _tensor(of_state[mine][name])
         entries[index] = entry
-    return {"state": entries, "param_groups": _param_groups(spec, groups)}
-
-
-def write_optimizer(path: str, content: Mapping[str, Any]) -> None:
-    """Write what ``optimizer_content`` made. Raises SolverFileError."""
-    _save(path, content)
+    files = {path: {"state": entries, "param_groups": _param_groups(spec, groups)}}
+    if beside is not None and model is not None:
+        files[beside] = _module_dict(model)
+    _save(files)
 
 
 def _param_groups(spec: str, groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -133,7 +146,12 @@ def _param_groups(spec: str, groups: Sequence[Mapping[str, Any]]) -> list[dict[s
 
 def read(path: str) -> dict[str, Any]:
     """What ``torch.save`` wrote, if it is tensors and plain values in a dict. Raises SolverFileError."""
-    with about(path, "can't be read"):
+    with about(path, "can't be read"), warnings.catch_warnings():
+        # What torch warns of is how it works inside, or follows as an error.
+        warnings.simplefilter("ignore")
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise SolverFileError("a folder" if os.path.isdir(path) else "not a regular file")
+        _check_archive(path)
         try:
             found = torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
@@ -141,11 +159,27 @@ def read(path: str) -> dict[str, Any]:
                 "it holds more than tensors and plain values, and isn't read, since that could run any "
                 "program: save a state_dict"
             ) from error
-        except (RuntimeError, EOFError, ValueError, KeyError) as error:
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # torch says anything of a file that is cut short or foreign
             raise SolverFileError(f"torch can't read it: {_first_line(error)}") from error
         if not isinstance(found, Mapping):
             raise SolverFileError(f"a {type(found).__name__}, not a state_dict")
+        if odd := [key for key in found if not isinstance(key, str)]:
+            raise SolverFileError(f"it has the key {odd[0]!r:.60}, and a state_dict has names")
         return dict(found)
+
+
+def _check_archive(path: str) -> None:
+    """Raises SolverFileError for an archive that would become far more than it is; torch compresses none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inside = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError):
+        return  # torch says what is wrong with it
+    size = os.stat(path).st_size
+    if inside > max(_EXPANDED, 100 * size):
+        raise SolverFileError(f"{size} bytes that would become {inside}: damaged or foreign")
 
 
 def is_optimizer(found: Mapping[str, Any]) -> bool:
@@ -163,6 +197,7 @@ def model_from(found: Mapping[str, Any], source: str) -> ModelData:
     named_arrays = {}
     for name, tensor in found.items():
         if tensor.is_floating_point():
+            _check_plain(tensor, f"{source}: {name!r}")
             key = tensor.data_ptr() if tensor.numel() else id(tensor)
             # Tied parameters are one array again.
             array = arrays.get(key)
@@ -187,9 +222,6 @@ def state_from(
     """
     groups, entries, indices = _checked(found, source)
     said: list[str] = []
-    told = all("decoupled_weight_decay" in group for group in groups)
-    if spec is None and not told and _spec_of(entries, groups, source) == "adam":
-        said.append("taken for Adam's, whose states AdamW has, too: --from adamw if it is AdamW's")
     spec = spec or _spec_of(entries, groups, source)
     if spec not in _STATES:
         raise SolverFileError(f"{source}: torch's states are known of {', '.join(_STATES)}, not of {spec}")
@@ -222,7 +254,7 @@ def state_from(
         "lines": {},
         "shared": {},
         "groups": [
-            _group(group, [names[indices.index(index)] for index in group["params"]], definition)
+            _group(group, [names[indices.index(index)] for index in group["params"]], definition, source)
             for group in groups
         ],
     }
@@ -250,9 +282,12 @@ def _checked(
 
 def _step(entry: Mapping[str, Any], what: str) -> int:
     try:
-        return int(float(entry.get("step", 0)))
+        found = int(float(entry.get("step", 0)))
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise SolverFileError(f"{what} is no number of updates: {error}") from error
+    if not 0 <= found <= MOST_UPDATES:
+        raise SolverFileError(f"{what} is no number of updates: {found}")
+    return found
 
 
 def _spec_of(
@@ -261,14 +296,25 @@ def _spec_of(
     keys = {key for entry in entries.values() for key, value in entry.items() if value is not None}
     for spec, states in _STATES.items():
         if keys - {"step"} == set(states.values()):
-            # AdamW has Adam's states, and is the one that decays by itself.
-            decoupled = all(group.get("decoupled_weight_decay") for group in groups)
-            return "adamw" if spec == "adam" and decoupled else spec
+            return _adam_or_adamw(groups, source) if spec == "adam" else spec
     told = ", ".join(sorted(map(str, keys))) or "nothing"
     raise SolverFileError(
         f"{source}: states of {told}; known are those of {', '.join(_STATES)} (without amsgrad, centered and "
         "RMSprop's momentum): give --from"
     )
+
+
+def _adam_or_adamw(groups: Sequence[Mapping[str, Any]], source: str) -> str:
+    """Which of those with Adam's states: they decay otherwise, and RAdam steps otherwise."""
+    if any("betas" in group and "amsgrad" not in group for group in groups):
+        raise SolverFileError(f"{source}: Adam's states, and settings that aren't Adam's: give --from")
+    decoupled = {group.get("decoupled_weight_decay") for group in groups}
+    if decoupled == {True}:
+        return "adamw"
+    # Before torch 2.7 neither said it; without decay they are the same.
+    if decoupled == {False} or not any(group.get("weight_decay") for group in groups):
+        return "adam"
+    raise SolverFileError(f"{source}: of Adam or of AdamW, which it doesn't say: give --from adam or adamw")
 
 
 def _names(
@@ -278,9 +324,15 @@ def _names(
     source: str,
 ) -> list[str]:
     if all("param_names" in group for group in groups):
-        names = [str(name) for group in groups for name in group["param_names"]]
-        if len(set(names)) != len(indices):
-            raise SolverFileError(f"{source}: {len(names)} names for {len(indices)} parameters")
+        for group in groups:
+            given = group["param_names"]
+            if not (isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)):
+                raise SolverFileError(f"{source}: param_names must be a list of names")
+            if len(given) != len(group["params"]):
+                raise SolverFileError(f"{source}: {len(given)} names for {len(group['params'])} parameters")
+        names = [name for group in groups for name in group["param_names"]]
+        if len(set(names)) != len(names):
+            raise SolverFileError(f"{source}: two parameters of one name")
         return names
     if model is None:
         raise SolverFileError(
@@ -324,23 +376,35 @@ def _shapes(
     return shapes
 
 
-def _group(group: Mapping[str, Any], members: list[str], definition: Any) -> dict[str, Any]:
-    values = {name: value for name, value in group.items() if isinstance(value, int | float)}
+def _group(group: Mapping[str, Any], members: list[str], definition: Any, source: str) -> dict[str, Any]:
+    values = {name: _setting(value) for name, value in group.items()}
     betas = group.get("betas")
     if isinstance(betas, tuple | list) and len(betas) == 2:
-        values |= {"beta1": betas[0], "beta2": betas[1]}
+        values |= {"beta1": _setting(betas[0]), "beta2": _setting(betas[1])}
+    own = {name: values[name] for name in definition.hyperparameter_names if name in values}
+    for name, value in own.items():
+        if not isinstance(value, float) or not math.isfinite(value):
+            raise SolverFileError(
+                f"{source}: {name} of a group is {group.get(name, betas)!r:.60}, not a number"
+            )
     return {
         "members": members,
-        "hyperparameters": {
-            name: float(value) for name, value in values.items() if name in definition.hyperparameter_names
-        },
+        "hyperparameters": own,
         "options": {
             name: value
-            for name, value in values.items()
+            for name, value in group.items()
             if name in definition.option_names and isinstance(value, bool)
         },
         "multipliers": {},
     }
+
+
+def _setting(value: Any) -> float | None:
+    """A number of a group, which may be a tensor of one; None: it is something else."""
+    try:
+        return float(value) if isinstance(value, int | float | torch.Tensor) else None
+    except (OverflowError, RuntimeError, ValueError, TypeError):
+        return None
 
 
 def _state_array(value: Any, shape: tuple[int, ...], what: str) -> HostArray:
@@ -351,8 +415,22 @@ def _state_array(value: Any, shape: tuple[int, ...], what: str) -> HostArray:
     return _array(value, what)
 
 
+def _check_plain(tensor: torch.Tensor, what: str) -> None:
+    """Raises SolverFileError for a tensor that isn't numbers in memory, one for each place."""
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.device.type != "cpu":
+        kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        kind = tensor.device.type if tensor.device.type != "cpu" else kind
+        raise SolverFileError(f"{what} is a {kind} tensor: save one of plain numbers (to_dense(), clone())")
+    held = tensor.untyped_storage().nbytes()
+    if tensor.numel() * tensor.element_size() > max(held, _EXPANDED):
+        raise SolverFileError(
+            f"{what} has the shape {tuple(tensor.shape)} and no numbers for it, {held} bytes: save a clone()"
+        )
+
+
 def _array(tensor: torch.Tensor, what: str) -> HostArray:
-    tensor = tensor.detach().contiguous()
+    _check_plain(tensor, what)
+    tensor = tensor.detach().resolve_neg().contiguous()
     if tensor.dtype == torch.bfloat16:
         import ml_dtypes
 
@@ -369,12 +447,40 @@ def _tensor(array: HostArray) -> torch.Tensor:
     return torch.from_numpy(copied)
 
 
-def _save(path: str, content: Mapping[str, Any]) -> None:
-    with about(path, "can't be written"), replacing(path) as temporary:
+def _save(files: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write these files, all or none: the first gets its name last."""
+    with contextlib.ExitStack() as stack:
+        for path, content in files.items():
+            stack.enter_context(about(path, "can't be written"))
+            temporary = stack.enter_context(replacing(path))
+            with open(temporary, "wb") as opened:
+                target = _Target(opened)
+                try:
+                    torch.save(dict(content), target)
+                except RuntimeError as error:
+                    if target.error is not None:  # which torch calls an unexpected position
+                        raise target.error from error
+                    raise SolverFileError(f"torch can't write it: {_first_line(error)}") from error
+
+
+class _Target:
+    """A file for ``torch.save`` that remembers what the system said."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all of it, or raise OSError."""
         try:
-            torch.save(dict(content), temporary)
-        except RuntimeError as error:
-            raise SolverFileError(f"torch can't write it: {_first_line(error)}") from error
+            return self._file.write(data)
+        except OSError as error:
+            self.error = error
+            raise
+
+    def flush(self) -> None:
+        """Hand it to the system."""
+        self._file.flush()
 
 
 def _first_line(error: Exception) -> str:

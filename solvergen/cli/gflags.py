@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Literal
 
 import typer
 from typer.core import TyperCommand
 
-_FLAG = re.compile(r"--?([A-Za-z][A-Za-z0-9_]+|v)(=.*)?", re.DOTALL)
+_FLAG = re.compile(r"--?([A-Za-z][A-Za-z0-9_-]+|v)(=.*)?", re.DOTALL)
+
+Takes = Literal["nothing", "a value", "a value or none"]
 
 _SWITCHES = ("alsologtostderr", "colorlogtostderr", "logtostderr", "stop_logging_if_full_disk")
 _GLOG = (
@@ -26,7 +29,13 @@ class CaffeCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As scripts for Caffe have them, then as usual."""
-        known = {name for parameter in self.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        known: dict[str, Takes] = {}
+        for parameter in self.params:
+            text = parameter.default in (None, "") and parameter.metavar != "N"
+            takes: Takes = "a value or none" if text else "a value"
+            if getattr(parameter, "is_flag", False):
+                takes = "nothing"
+            known |= dict.fromkeys((*parameter.opts, *parameter.secondary_opts), takes)
         taken, ignored = as_usual(args, known)
         if ignored:
             print(
@@ -37,9 +46,12 @@ class CaffeCommand(TyperCommand):
         return super().parse_args(ctx, taken)
 
 
-def as_usual(args: Iterable[str], known: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The words with two dashes before every ``known`` flag, and glog's flags that were among them."""
-    options = set(known)
+def as_usual(args: Iterable[str], known: Mapping[str, Takes]) -> tuple[list[str], list[str]]:
+    """The words with two dashes before every flag, and glog's flags that were among them.
+
+    A flag of those that take "a value or none" isn't given if its value is empty, as in gflags: scripts have
+    ``--snapshot="$SNAPSHOT"``. Words that are other flags' values stay as they are.
+    """
     taken: list[str] = []
     ignored: list[str] = []
     words: Iterator[str] = iter(args)
@@ -48,15 +60,22 @@ def as_usual(args: Iterable[str], known: Iterable[str]) -> tuple[list[str], list
             taken += [word, *words]
             break
         match = _FLAG.fullmatch(word)
-        name = match[1] if match is not None else ""
-        if match is not None and f"--{name}" in options:
-            taken.append(f"--{name}{match[2] or ''}")
-        elif match is not None and name in _GLOG:
-            ignored.append(f"--{name}")
-            if match[2] is None and name not in _SWITCHES:
+        if match is None:
+            taken.append(word)
+            continue
+        flag, value = f"--{match[1]}", match[2]
+        switch = match[1].removeprefix("no")
+        if flag in known:
+            given = [] if value is not None or known[flag] == "nothing" else [*islice(words, 1)]
+            empty = value == "=" or given == [""]
+            if not (empty and known[flag] == "a value or none"):
+                taken += [flag + (value or ""), *given]
+        elif match[1] in _GLOG or switch in _SWITCHES:
+            ignored.append(flag)
+            if value is None and switch not in _SWITCHES:
                 next(words, None)
         else:
-            taken.append(word)
+            taken.append(flag + (value or ""))  # which isn't known, and is told so under its whole name
     return taken, ignored
 
 

@@ -170,6 +170,7 @@ def convert(
             "--iter",
             metavar="N",
             min=0,
+            max=2**31 - 1,
             help="How many updates there were, where a file of torch's doesn't say.",
             show_default=False,
         ),

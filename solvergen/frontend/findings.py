@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Protocol
 
 from solvergen.errors import Diagnostic, Location, SpecError
+from solvergen.spec.tree import shorten
 
 if TYPE_CHECKING:
     from solvergen.spec.model import Text
+
+_LONG_WORD = re.compile(r"\w{80,}")
 
 
 class HasLines(Protocol):
@@ -47,7 +51,9 @@ class Findings:
         warning: bool = False,
         text: HasLines | None = None,
     ) -> None:
-        """A finding at ``location``, which lies in ``text`` where that is given."""
+        """A finding at ``location``, which lies in ``text`` where that is given. Of a name that is too long
+        for a sentence the beginning is said; the place shows the rest."""
+        message, hint = _readable(message), None if hint is None else _readable(hint)
         source = text.line_of(location) if text is not None else None
         severity = "warning" if warning else "error"
         self._found.setdefault(
@@ -78,3 +84,7 @@ class Findings:
         """Raise SpecError with everything found (warnings too) if there is an error among it."""
         if self.has_errors:
             raise SpecError(self.all())
+
+
+def _readable(sentence: str) -> str:
+    return _LONG_WORD.sub(lambda word: shorten(word[0]), sentence)

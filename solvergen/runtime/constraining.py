@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from solvergen.errors import OptimizerError, SnapshotMismatch
+from solvergen.errors import OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend, Skip, TensorPlan
-from solvergen.runtime.buffers import type_name
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.constraints import (
     Constraint,
@@ -27,20 +26,13 @@ from solvergen.runtime.constraints import (
     MinMaxNorm,
     NonNegative,
     UnitNorm,
-    from_data,
     matrices_along,
 )
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
-from solvergen.runtime.naming import did_you_mean, quoted
-from solvergen.runtime.parameters import ParameterGroup, Parameters
-from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
-from solvergen.runtime.state import SnapshotData
+from solvergen.runtime.plan import AnyLaunchSet, Launches
 from solvergen.runtime.tables import Settings, host_step
 from solvergen.runtime.tensors import Tensor, make_workspace
-
-CONSTRAINT = "constraint"
-"""The key of a group: a constraint for all of its tensors, or a mapping of names to constraints."""
 
 ByPosition = Mapping[int, Constraint]
 
@@ -123,7 +115,7 @@ class _Holder:
                 Group(definition, (plan.name,), _all_values(definition, part), part.options, {}, _nothing)
             )
         self._arrays: list[Array] = [tensor.plan.param for tensor in held]
-        self._bound: LaunchSet | StagedLaunchSet | None = None
+        self._bound: AnyLaunchSet | None = None
         self._settings = Settings(groups)
         self._cohorts = Cohorts([Cohort(i, 0, (), [i]) for i in range(len(held))], len(held))
         workspace = make_workspace(definition, backend, held, groups)
@@ -210,77 +202,3 @@ def _definition(cls: type[Any], rule: str) -> Definition:
             "opt.constraint a function"
         ) from None
     return found
-
-
-def read_constraints(read: Parameters) -> tuple[Parameters, dict[int, Constraint]]:
-    """What was handed in without the groups' own ``constraint``, and the constraints by position.
-
-    Raises OptimizerError for what is no constraint and for names that the group doesn't have.
-    """
-    if not any(CONSTRAINT in group.settings for group in read.groups):
-        return read, {}
-    positions = {name: i for i, name in enumerate(read.names)}
-    chosen: dict[int, Constraint] = {}
-    groups = []
-    for i, group in enumerate(read.groups):
-        settings = dict(group.settings)
-        given = settings.pop(CONSTRAINT, None)
-        if given is not None:
-            own = {name: positions[name] for name in group.names}
-            chosen |= chosen_by(own, given, f"params[{i}][{CONSTRAINT!r}]")
-        groups.append(ParameterGroup(group.names, settings))
-    return Parameters(read.names, read.arrays, tuple(groups), read.layout), chosen
-
-
-def chosen_by(positions: Mapping[str, int], given: Any, what: str) -> dict[int, Constraint]:
-    """The constraints of the tensors of these names. ``what`` says where they come from."""
-    if isinstance(given, Constraint):
-        return dict.fromkeys(positions.values(), given)
-    if not isinstance(given, Mapping):
-        raise OptimizerError(
-            f"{what} must be a constraint of solvergen.constraints or a mapping of parameters' names to "
-            f"some, not {_shown(given)}"
-        )
-    chosen = {}
-    for name, constraint in given.items():
-        if not isinstance(name, str) or name not in positions:
-            shown = quoted(name) if isinstance(name, str) else f"{name!r:.60}"
-            hint = did_you_mean(name, positions) if isinstance(name, str) else ""
-            raise OptimizerError(f"{what} has {shown}, which is no parameter's name{hint}")
-        if not isinstance(constraint, Constraint):
-            raise OptimizerError(
-                f"{what} has for {quoted(name)} no constraint of solvergen.constraints, but "
-                f"{_shown(constraint)}"
-            )
-        chosen[positions[name]] = constraint
-    return chosen
-
-
-def constraints_in(
-    data: SnapshotData, tensors: Sequence[Tensor], has_function: bool, source: str
-) -> dict[int, Constraint]:
-    """The constraints of a snapshot for an optimizer of these tensors, by position; of those that aren't as
-    there, which the comparison says, none.
-
-    Raises SnapshotMismatch for an optimizer that ``has_function`` in their place.
-    """
-    if not data.constraints:
-        return {}
-    if has_function:
-        raise SnapshotMismatch(
-            f"{source} has constraints, and this optimizer has a function in their place: set opt.constraint "
-            "to None before, or load with hyperparameters=False",
-            (),
-        )
-    shapes = {tensor.name: tuple(tensor.shape) for tensor in data.tensors}
-    return {
-        i: from_data(data.constraints[name], f"the constraint of {name!r} in {source}")
-        for i, tensor in enumerate(tensors)
-        if (name := tensor.plan.name) in data.constraints and shapes.get(name) == tensor.plan.shape
-    }
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, type) and issubclass(value, Constraint):
-        return f"the class {value.__name__}: make one of it, {value.__name__}(...)"
-    return f"{value!r:.60} (a {type_name(value)})"

@@ -134,11 +134,6 @@ class Pass:
     column_kinds: tuple[ReductionKind, ...] = ()
     line_reductions: tuple[LineReduction, ...] = ()
 
-    @property
-    def line_kinds(self) -> tuple[ReductionKind, ...]:
-        """What it reduces along rows and columns."""
-        return self.row_kinds + self.column_kinds
-
 
 def _only_pass(**options: bool) -> tuple[int, ...]:
     return (0,)

@@ -6,40 +6,41 @@ counts and scalar states, launches run the update on a backend. Each has a modul
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 import numpy as np
 
 from solvergen.errors import (
     ArrayError,
     CompilerBug,
-    HyperparameterError,
     OptimizerError,
-    UnknownAttribute,
 )
 from solvergen.runtime import backends, config, restoring
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.attributes import Attributes
 from solvergen.runtime.backends.base import Backend, Flags, Skip, Workspace
 from solvergen.runtime.blocks import BLOCKS, block_counts, read_blocks
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
-from solvergen.runtime.cohorts import Cohort, Cohorts, advance
-from solvergen.runtime.constraining import Constraints, chosen_by, constraints_in, read_constraints
-from solvergen.runtime.constraints import Constraint, as_data
-from solvergen.runtime.definition import Definition, definition_of
+from solvergen.runtime.cohorts import Cohort, Cohorts
+from solvergen.runtime.constraint_setting import ConstraintFunction, ConstraintSetting
+from solvergen.runtime.constraints import Constraint
+from solvergen.runtime.definition import definition_of
 from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
-from solvergen.runtime.groups import MULTIPLIERS, Group
-from solvergen.runtime.interrupts import NothingDone, interruptible, uninterrupted
+from solvergen.runtime.given_constraints import read_constraints
+from solvergen.runtime.grouping import first_cohorts, make_groups
+from solvergen.runtime.groups import Group
+from solvergen.runtime.interrupts import interruptible, uninterrupted
+from solvergen.runtime.launching import launch, launch_evaluating, launch_unless
 from solvergen.runtime.lines import LineStates
-from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.parameters import Parameters, has_wrappers, read_parameters
-from solvergen.runtime.plan import Launches, LaunchSet, StagedLaunchSet
+from solvergen.runtime.plan import AnyLaunchSet, Launches
 from solvergen.runtime.policies import checked_policy, raise_nonfinite
-from solvergen.runtime.row_sparse import ByRows, RowSparse, gathered
+from solvergen.runtime.row_sparse import ByRows, gathered
+from solvergen.runtime.settling import Unsettled
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
 from solvergen.runtime.tensors import adopt_all, line_states_of, make_tensors, make_workspace
@@ -52,7 +53,7 @@ Self = TypeVar("Self", bound="Optimizer")
 Loss = TypeVar("Loss")
 
 
-class Optimizer:
+class Optimizer(Attributes):
     """Updates parameters in place by a generated rule. Subclasses give ``definition``.
 
     Hyperparameters are attributes: ``opt.lr`` reads the value that all groups share, ``opt.lr = x`` sets
@@ -60,8 +61,6 @@ class Optimizer:
 
     One thread at a time may use an optimizer; the parameters must not be written while it steps.
     """
-
-    definition: ClassVar[Definition]
 
     _calling = ""
 
@@ -72,13 +71,6 @@ class Optimizer:
         from solvergen.runtime.wrapping import WrappedOptimizer, wrapped_class
 
         return object.__new__(cls if issubclass(cls, WrappedOptimizer) else wrapped_class(cls))
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        definition = cls.__dict__.get("definition")
-        if definition is not None:
-            for hyperparameter in definition.hyperparameters:
-                setattr(cls, hyperparameter.name, _shared(hyperparameter.name, hyperparameter.doc))
 
     def __init__(
         self,
@@ -108,10 +100,10 @@ class Optimizer:
         read, constraints = read_constraints(read)
         read, hyperparameters, options = self._with_wrappers(read, hyperparameters, options, wrappers)
         self._policy = checked_policy(nonfinite)
-        self._groups = _make_groups(definition, read, hyperparameters, options, self._changed)
+        self._groups = make_groups(definition, read, hyperparameters, options, self._changed)
         self._check_groups()
         self._settings = Settings(self._groups)
-        self._backend = _backend(backend, read)
+        self._backend = backends.chosen(backend, read.arrays)
         self._given_backend = backend if isinstance(backend, str) else backend.name
         self._by_position = read.layout.by_position
         self._whole_layout = read.layout
@@ -122,17 +114,16 @@ class Optimizer:
         counts = block_counts(read.names, [array.shape for array in arrays], self._given_blocks)
         self._tensors = make_tensors(definition, self._backend, read.names, arrays, self._groups, counts)
         self._all_cohorts = Cohorts(
-            _first_cohorts(definition, self._groups, self._positions), len(self._names)
+            first_cohorts(definition, self._groups, self._positions), len(self._names)
         )
         self._workspace = make_workspace(definition, self._backend, self._tensors, self._groups)
         self._launches = Launches(
             definition, self._backend, self._tensors, [g.options for g in self._groups], self._workspace
         )
         self._flags: Flags | None = None
-        self._outstanding: tuple[Skip, Callable[[], None]] | None = None
+        self._unsettled = Unsettled()
         self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
-        self._constraint: Callable[[str, Any], object] | None = None
-        self._constraints = self._constraints_of(constraints)
+        self._constraint = ConstraintSetting(type(self), self._backend, self._tensors, constraints)
         self._prepare()
 
     @overload
@@ -217,114 +208,72 @@ class Optimizer:
 
     def _step_by_rows(self, flat: Sequence[object], skip: Skip | None) -> bool:
         """A step in which some gradients are given by rows."""
-        tensors, gradients, parts = list(self._tensors), list(flat), []
-        for i, gradient in enumerate(flat):
-            if isinstance(gradient, RowSparse):
-                group = self._groups[self._tensors[i].group]
-                part = gathered(self._backend, group, self.definition, self._tensors[i], gradient)
-                tensors[i], gradients[i] = part.tensor, part.gradient
-                parts.append(part)
+        tensors, gradients, scatter = gathered(
+            self._backend, self.definition, self._groups, self._tensors, flat
+        )
         options = [group.options for group in self._groups]
         launches = Launches(
             self.definition, self._backend, tensors, options, self._workspace, owners=self._tensors
         )
-
-        def scatter() -> None:
-            for part in parts:
-                part.scatter()
-
         return self._step_bound(launches.bind(gradients), gradients, None, scatter, skip)
 
     def _step_bound(
         self,
-        bound: LaunchSet | StagedLaunchSet,
+        bound: AnyLaunchSet,
         flat: Sequence[object],
         closure: Closure | None,
         finish: Callable[[], None] | None = None,
         skip: Skip | None = None,
     ) -> bool:
         """A step by the gradients that are bound. ``finish`` is what comes behind the launches."""
+        constraints = self._constraint.constraints
         try:
             if self._policy != "propagate":
                 if skip is not None and skip.is_set():  # the policy waits for the GPU anyhow
                     return False
                 if not self._may_step(bound, flat):
                     return False
-            if self._outstanding is not None:
-                self._settle()
+            if self._unsettled.last is not None:
+                self._unsettled.settle()
             bound.follow(self._all_cohorts)
             self._settings.refresh()
-            table = self._backend.table
             with np.errstate(all="ignore"):
                 rows, wide, scalars = host_step(
-                    self.definition, self._settings, bound.cohorts, table, self._scalars_of
+                    self.definition, self._settings, bound.cohorts, self._backend.table, self._scalars_of
                 )
                 bound.fill(rows, wide)
-            if self._constraints is not None:
-                finish = self._constraints.bound(bound.members, finish, skip)
-            plain = closure is None and skip is None
-            launch = partial(_launch, finish) if plain else self._other_launch(closure, finish, skip)
-            uninterrupted(partial(launch, bound, scalars))
+            if constraints is not None:
+                finish = constraints.bound(bound.members, finish, skip)
+            how = launch if closure is None and skip is None else self._other_launch(closure, skip)
+            uninterrupted(partial(how, finish, bound, scalars))
         except LeftOut:
             return False
         finally:
             bound.release()
-            if self._constraints is not None:
-                self._constraints.release()
-        if self._constraint is not None:
+            if constraints is not None:
+                constraints.release()
+        if self._constraint.function is not None:
             if skip is not None and skip.is_set():
-                self._settle()
+                self._unsettled.settle()
                 return False
-            self._constrain(bound.members)
+            self._calling = "the function that constrains its parameters"
+            try:
+                self._constraint.call(bound.members)
+            finally:
+                self._calling = ""
         return True
 
-    def _other_launch(
-        self, closure: Closure | None, finish: Callable[[], None] | None, skip: Skip | None
-    ) -> Callable[[LaunchSet | StagedLaunchSet, Sequence[tuple[float, ...]]], object]:
+    def _other_launch(self, closure: Closure | None, skip: Skip | None) -> Callable[..., object]:
         """What launches a step with evaluations in it, or one that ``skip`` may leave out."""
         if closure is not None:
-            return partial(self._launch_evaluating, closure, finish)
+            return partial(launch_evaluating, partial(self._evaluate_again, closure))
         assert skip is not None
-        return partial(self._launch_unless, skip, finish)
-
-    def _launch_unless(
-        self,
-        skip: Skip,
-        finish: Callable[[], None] | None,
-        bound: LaunchSet | StagedLaunchSet,
-        scalars: Sequence[tuple[float, ...]],
-    ) -> None:
-        bound.unless(skip)
-        self._await(skip, _launch(finish, bound, scalars), bound)
-
-    def _await(self, skip: Skip, undo: Callable[[], None], bound: LaunchSet | StagedLaunchSet) -> None:
-        """Remember what is to be taken back if it turns out that a step was left out."""
-
-        def take_back() -> None:
-            undo()
-            bound.take_back()
-
-        self._outstanding = skip, take_back
-
-    def _settle(self) -> None:
-        """Find out whether the last step was left out, if that isn't known yet, and count accordingly."""
-        if self._outstanding is None:
-            return
-        skip, take_back = self._outstanding
-        left_out = skip.is_set()
-
-        def settle() -> None:
-            self._outstanding = None
-            if left_out:
-                take_back()
-
-        uninterrupted(settle)
+        return partial(launch_unless, skip, self._unsettled)
 
     @property
     def _cohorts(self) -> Cohorts:
         """The counts and the scalar states on the host, as they are after the last step."""
-        if self._outstanding is not None:
-            self._settle()
+        self._unsettled.settle()
         return self._all_cohorts
 
     # What wrapped optimizers do otherwise.
@@ -354,7 +303,7 @@ class Optimizer:
         """Raises OptimizerError if ``what`` can't be done now."""
         if self._calling:
             raise OptimizerError(f"a step is under way: {what} can't be called by {self._calling}")
-        self._settle()
+        self._unsettled.settle()
 
     def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
         """A snapshot of the wrapped optimizer without what wraps it; others as they are."""
@@ -364,7 +313,7 @@ class Optimizer:
 
         return without_wrappers(data, self.definition, source)
 
-    def _may_step(self, bound: LaunchSet | StagedLaunchSet, flat: Sequence[object]) -> bool:
+    def _may_step(self, bound: AnyLaunchSet, flat: Sequence[object]) -> bool:
         """Whether the policy lets the gradients that are bound pass. Raises NonfiniteGradient."""
         if self._policy == "propagate" or bound.finite():
             return True
@@ -379,21 +328,7 @@ class Optimizer:
         finally:
             self._calling = ""
 
-    def _launch_evaluating(
-        self,
-        closure: Closure,
-        finish: Callable[[], None] | None,
-        bound: LaunchSet | StagedLaunchSet,
-        scalars: Sequence[tuple[float, ...]],
-    ) -> None:
-        """A step with evaluations in it. Whatever is raised finds it undone. Raises LeftOut."""
-        numbers = itertools.count(2)
-        bound.launch(lambda: self._evaluate_again(closure, bound, next(numbers)))
-        if finish is not None:
-            finish()
-        advance(bound.cohorts, scalars)
-
-    def _evaluate_again(self, closure: Closure, bound: LaunchSet | StagedLaunchSet, number: int) -> None:
+    def _evaluate_again(self, closure: Closure, bound: AnyLaunchSet, number: int) -> None:
         """Bind the gradients at the parameters as they are in the middle of a step."""
         _, found = interruptible(lambda: self._evaluate(closure))
         try:
@@ -407,48 +342,19 @@ class Optimizer:
         if not self._may_step(bound, flat):
             raise LeftOut
 
-    def _constrain(self, members: Sequence[int] | None) -> None:
-        """Hand the parameters that were updated to the function that constrains them."""
-        assert self._constraint is not None
-        function, self._calling = self._constraint, "the function that constrains its parameters"
-        try:
-            for i in range(len(self._tensors)) if members is None else members:
-                function(self._names[i], self._tensors[i].plan.param)
-        finally:
-            self._calling = ""
-
-    def _constraints_of(self, chosen: Mapping[int, Constraint]) -> Constraints | None:
-        """What holds these constraints, by position; None if there are none."""
-        return Constraints(type(self), self._backend, self._tensors, chosen) if chosen else None
-
     @property
-    def constraint(self) -> Mapping[str, Constraint] | Callable[[str, Any], object] | None:
+    def constraint(self) -> Mapping[str, Constraint] | ConstraintFunction | None:
         """What becomes of every parameter that was updated, after each step: constraints of
         ``solvergen.constraints`` by the names of their parameters (one alone is for all), or a function that
         is called with the name and the array, to change it in place. A pass of its own either way. None:
         nothing. Constraints are in configurations and snapshots; a function isn't, and what it raises goes
         through, with the step done."""
-        if self._constraint is not None:
-            return self._constraint
-        return self._by_name(self._constraints) or None
+        function = self._constraint.function
+        return (self._constraint.by_name or None) if function is None else function
 
     @constraint.setter
-    def constraint(
-        self, given: Constraint | Mapping[str, Constraint] | Callable[[str, Any], object] | None
-    ) -> None:
-        if given is None or callable(given):
-            self._constraint, self._constraints = given, None
-        elif isinstance(given, (Constraint, Mapping)):
-            self._constraints = self._constraints_of(chosen_by(self._positions, given, "constraint"))
-            self._constraint = None
-        else:
-            raise OptimizerError(
-                "constraint must be a function of a name and an array, one of solvergen.constraints, a "
-                f"mapping of parameters' names to some, or None, not {given!r:.60}"
-            )
-
-    def _by_name(self, constraints: Constraints | None) -> dict[str, Constraint]:
-        return {} if constraints is None else {self._names[i]: one for i, one in constraints.chosen.items()}
+    def constraint(self, given: Constraint | Mapping[str, Constraint] | ConstraintFunction | None) -> None:
+        self._constraint.assign(given)
 
     def freeze(self, names: str | Iterable[str]) -> None:
         """Leave these parameters as they are from now on, with their states and counts: they take no part in
@@ -567,7 +473,6 @@ class Optimizer:
 
     def get_config(self) -> dict[str, Any]:
         """Everything but parameters and state, as data that JSON can hold."""
-        constraints = {name: as_data(one) for name, one in self._by_name(self._constraints).items()}
         return config.describe(
             self.definition,
             self._groups,
@@ -575,7 +480,7 @@ class Optimizer:
             self._policy,
             self.frozen,
             self._given_blocks,
-            constraints,
+            self._constraint.data,
         )
 
     @classmethod
@@ -633,16 +538,13 @@ class Optimizer:
             self._workspace,
             params=params,
             frozen=self.frozen,
-            constraints={name: as_data(one) for name, one in self._by_name(self._constraints).items()},
+            constraints=self._constraint.data,
         )
 
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
         self._check_idle("load and load_state_dict")
         data = self._adapted(data, source)
-        constraints = self._constraints
-        if hyperparameters:
-            given = constraints_in(data, self._tensors, self._constraint is not None, source)
-            constraints = self._constraints_of(given)
+        take_constraints = self._constraint.prepared(data, source) if hyperparameters else None
         restoring.restore(
             data,
             self.definition,
@@ -655,9 +557,9 @@ class Optimizer:
             params=params,
             hyperparameters=hyperparameters,
         )
-        if hyperparameters:
+        if take_constraints is not None:
             self._freeze(positions_of(self._positions, data.frozen, f"'frozen' in {source}"))
-            self._constraints = constraints
+            take_constraints()
 
     def _changed(self) -> None:
         self._settings.mark_stale()
@@ -672,7 +574,7 @@ class Optimizer:
     def _existing_workspace(self) -> Workspace:
         if self._workspace is None:
             raise CompilerBug(f"{self.definition.name} has states on the device, but isn't staged")
-        self._settle()
+        self._unsettled.settle()
         return self._workspace
 
     def _read_workspace(self) -> tuple[HostArray, HostArray]:
@@ -694,45 +596,6 @@ class Optimizer:
             return lambda i: lines.read(self._existing_workspace().read_line_state, state, i)
         column = self.definition.array_states.index(state)
         return lambda i: self._tensors[i].plan.states[column]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        known = getattr(type(self), name, None)
-        if isinstance(known, property) and known.fset is None:
-            raise UnknownAttribute(f"{name} of {type(self).__name__} is read-only")
-        if name.startswith("_") or isinstance(known, property):
-            object.__setattr__(self, name, value)
-        elif hasattr(type(self), name):
-            raise UnknownAttribute(f"{name} of {type(self).__name__} can't be assigned")
-        else:
-            self._refuse(name)
-
-    def __getattr__(self, name: str) -> Any:
-        # Only called for names that aren't attributes. To a type checker every hyperparameter of an Optimizer
-        # that isn't known more closely is one, so NoReturn would make what follows unreachable to it.
-        if name.startswith("_"):
-            raise AttributeError(name)
-        self._refuse(name)
-
-    def _refuse(self, name: str) -> NoReturn:
-        from solvergen.runtime.wrappers import BROUGHT
-
-        definition = definition_of(type(self))
-        if name in definition.option_names:
-            raise UnknownAttribute(
-                f"{name} is an option: it is compiled in and can't change; make a new "
-                f"{definition.class_name} with {name}=... (read it as opt.options[{name!r}])"
-            )
-        if name in MULTIPLIERS:
-            raise UnknownAttribute(f"{name} belongs to a group: opt.groups[i].{name}")
-        if name in BROUGHT:
-            raise UnknownAttribute(
-                f"{definition.class_name} has {name} if it is made with wrappers=Wrappers({BROUGHT[name]})"
-            )
-        public = [n for n in dir(type(self)) if not n.startswith("_")]
-        raise UnknownAttribute(
-            f"{definition.class_name} has no attribute {name!r}"
-            + did_you_mean(name, dict.fromkeys([*definition.hyperparameter_names, *public]))
-        )
 
     def __reduce__(self) -> NoReturn:
         raise OptimizerError(
@@ -761,97 +624,3 @@ class Optimizer:
             f"{title}({', '.join(values)}, backend={self.backend!r}, "
             f"tensors={len(self._tensors)}, elements={elements}, t={self.t})"
         )
-
-
-def _launch(
-    finish: Callable[[], None] | None,
-    bound: LaunchSet | StagedLaunchSet,
-    scalars: Sequence[tuple[float, ...]],
-) -> Callable[[], None]:
-    """A step whose gradients are all bound. Returns what takes back what it has counted."""
-    undo = advance(bound.cohorts, scalars)
-    try:
-        bound.launch()
-        if finish is not None:
-            finish()
-    except (Exception, SystemExit, NothingDone):
-        # SystemExit is what an observer of the ptx backend may raise. Not every KeyboardInterrupt: one that
-        # comes when a launch has returned finds the step done.
-        undo()
-        raise
-    return undo
-
-
-def _shared(name: str, doc: str) -> property:
-    """A hyperparameter of all groups as an attribute of the optimizer."""
-
-    def read(self: Optimizer) -> float | int:
-        values = [getattr(group, name) for group in self._groups]
-        if any(value != values[0] for value in values):
-            some = ", ".join([*map(repr, values[:4]), *["..."] * (len(values) > 4)])
-            raise HyperparameterError(f"groups have different {name} ({some}); read opt.groups[i].{name}")
-        result: float | int = values[0]
-        return result
-
-    def write(self: Optimizer, value: float | int) -> None:
-        self.set(**{name: value})
-
-    return property(read, write, doc=doc)
-
-
-def _make_groups(
-    definition: Definition,
-    read: Parameters,
-    hyperparameters: Mapping[str, Any],
-    options: Mapping[str, Any],
-    on_change: Any,
-) -> tuple[Group, ...]:
-    """The groups: what the constructor was given, overridden by each group's own settings."""
-    allowed = [*definition.hyperparameter_names, *definition.option_names, *MULTIPLIERS]
-    for name in (*hyperparameters, *options):
-        if name not in allowed:
-            raise HyperparameterError(
-                f"{definition.class_name} has no {name!r}" + did_you_mean(name, allowed)
-            )
-    defaults = {h.name: h.default for h in definition.hyperparameters} | dict(hyperparameters)
-    groups = []
-    for i, group in enumerate(read.groups):
-        for name in group.settings:
-            if name not in allowed:
-                raise HyperparameterError(
-                    f"params[{i}] has the unknown setting {name!r}" + did_you_mean(name, ["params", *allowed])
-                )
-        groups.append(
-            Group(
-                definition,
-                group.names,
-                {name: group.settings.get(name, value) for name, value in defaults.items()},
-                {
-                    name: group.settings.get(name, options.get(name))
-                    for name in definition.option_names
-                    if name in group.settings or name in options
-                },
-                {name: group.settings[name] for name in MULTIPLIERS if name in group.settings},
-                on_change,
-            )
-        )
-    return tuple(groups)
-
-
-def _backend(backend: str | Backend, read: Parameters) -> Backend:
-    if not isinstance(backend, str):
-        if not hasattr(backend, "prepare"):
-            raise OptimizerError(f"backend must be a name such as 'auto' or 'numpy', not {backend!r:.60}")
-        return backend
-    return backends.automatic(read.arrays) if backend == "auto" else backends.create(backend)
-
-
-def _first_cohorts(
-    definition: Definition, groups: tuple[Group, ...], positions: Mapping[str, int]
-) -> list[Cohort]:
-    cohorts = []
-    for g, group in enumerate(groups):
-        initial = definition.initial_state(**group.effective(), **group.options)
-        scalars = tuple(float(initial[name]) for name in definition.scalar_states)
-        cohorts.append(Cohort(g, 0, scalars, [positions[name] for name in group.names]))
-    return cohorts

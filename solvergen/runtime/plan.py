@@ -194,6 +194,10 @@ class StagedLaunchSet(BoundSet[StagedLauncher]):
             self._workspace.take_back()
 
 
+AnyLaunchSet = LaunchSet | StagedLaunchSet
+"""The launches of one pattern, of whichever kind of rule."""
+
+
 class Launches:
     """The launches of an optimizer, by pattern of gradients.
 
@@ -217,10 +221,8 @@ class Launches:
         self._backend = backend
         self._tensors = tensors
         self._options = options
-        self._current: LaunchSet | StagedLaunchSet | None = None
-        self._known: dict[
-            tuple[str | None, ...], LaunchSet | StagedLaunchSet
-        ] = {}  # by dtypes, most recently used last
+        self._current: AnyLaunchSet | None = None
+        self._known: dict[tuple[str | None, ...], AnyLaunchSet] = {}  # by dtypes, most recently used last
         owned = [
             (array, tensor.plan.name)
             for tensor in (tensors if owners is None else owners)
@@ -230,7 +232,7 @@ class Launches:
         self._owned = Spans.over([array for array, _ in owned], backend.span_of)
         self._owners = [name for _, name in owned]
 
-    def bind(self, gradients: Sequence[object]) -> LaunchSet | StagedLaunchSet:
+    def bind(self, gradients: Sequence[object]) -> AnyLaunchSet:
         """Bind gradients, one or None a tensor. Raises ArrayError that says which can't be used and why, and
         ByRows if some are given by rows."""
         current = self._current
@@ -253,7 +255,7 @@ class Launches:
             raise CompilerBug("a launcher refuses gradients that were checked")
         return self._use(dtypes, found)
 
-    def bind_again(self, bound: LaunchSet | StagedLaunchSet, gradients: Sequence[object]) -> None:
+    def bind_again(self, bound: AnyLaunchSet, gradients: Sequence[object]) -> None:
         """Bind other gradients in the middle of a step, of the same tensors and dtypes.
 
         Raises ArrayError that says which differ or can't be used.
@@ -278,9 +280,7 @@ class Launches:
                     )
         raise CompilerBug("a launcher refuses gradients that were checked")
 
-    def _use(
-        self, dtypes: tuple[str | None, ...], launches: LaunchSet | StagedLaunchSet
-    ) -> LaunchSet | StagedLaunchSet:
+    def _use(self, dtypes: tuple[str | None, ...], launches: AnyLaunchSet) -> AnyLaunchSet:
         self._known.pop(dtypes, None)
         self._known[dtypes] = self._current = launches
         return launches
@@ -298,7 +298,7 @@ class Launches:
                     "or its state, which the optimizer overwrites; pass a copy"
                 )
 
-    def _prepare(self, dtypes: tuple[str | None, ...], mask: bytes) -> LaunchSet | StagedLaunchSet:
+    def _prepare(self, dtypes: tuple[str | None, ...], mask: bytes) -> AnyLaunchSet:
         parts: dict[tuple[str, str, tuple[bool, ...]], list[int]] = {}
         for i, (tensor, grad_dtype) in enumerate(zip(self._tensors, dtypes, strict=True)):
             if grad_dtype is not None:

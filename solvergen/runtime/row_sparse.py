@@ -39,7 +39,7 @@ class ByRows(Exception):
 
 
 @dataclass(frozen=True)
-class Gathered:
+class _Gathered:
     """A tensor's rows, as a tensor; the sums of its gradients; and what takes the result back."""
 
     tensor: Tensor
@@ -67,8 +67,31 @@ def check_rule(class_name: str, definition: Definition, options: dict[str, bool]
 
 
 def gathered(
-    backend: Backend, group: Group, definition: Definition, tensor: Tensor, given: RowSparse
-) -> Gathered:
+    backend: Backend,
+    definition: Definition,
+    groups: Sequence[Group],
+    tensors: Sequence[Tensor],
+    gradients: Sequence[object],
+) -> tuple[list[Tensor], list[object], Callable[[], None]]:
+    """These tensors and gradients with rows in the place of those whose gradients are given by rows, and what
+    takes the updated rows back. Raises ArrayError, OptimizerError."""
+    tensors, gradients, parts = list(tensors), list(gradients), []
+    for i, gradient in enumerate(gradients):
+        if isinstance(gradient, RowSparse):
+            part = _gathered(backend, definition, groups[tensors[i].group], tensors[i], gradient)
+            tensors[i], gradients[i] = part.tensor, part.gradient
+            parts.append(part)
+
+    def scatter() -> None:
+        for part in parts:
+            part.scatter()
+
+    return tensors, gradients, scatter
+
+
+def _gathered(
+    backend: Backend, definition: Definition, group: Group, tensor: Tensor, given: RowSparse
+) -> _Gathered:
     """The rows that ``given`` speaks of, taken out of ``tensor``. Raises ArrayError, OptimizerError."""
     check_rule(definition.class_name, definition, dict(group.options))
     plan = tensor.plan
@@ -92,7 +115,7 @@ def gathered(
             work.put(whole, places, part)
 
     taken = TensorPlan(plan.name, own, tuple(own.shape), tuple(states))
-    return Gathered(Tensor(taken, tensor.dtype, tensor.group), total, scatter)
+    return _Gathered(Tensor(taken, tensor.dtype, tensor.group), total, scatter)
 
 
 def _checked(backend: Backend, given: RowSparse, plan: TensorPlan, dtype: str) -> tuple[HostArray, Array]:

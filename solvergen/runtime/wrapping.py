@@ -41,7 +41,7 @@ from solvergen.runtime.wrappers import (
 
 if TYPE_CHECKING:
     from solvergen.runtime.backends.base import Skip
-    from solvergen.runtime.plan import LaunchSet, StagedLaunchSet
+    from solvergen.runtime.plan import AnyLaunchSet
     from solvergen.runtime.state import SnapshotData
 
 _AGREE = (
@@ -350,7 +350,7 @@ class WrappedOptimizer(Optimizer):
 
     def _launch_sum(
         self,
-        bound: LaunchSet | StagedLaunchSet,
+        bound: AnyLaunchSet,
         cohorts: Sequence[Cohort],
         calls: int,
         skip: Skip | None,
@@ -371,7 +371,7 @@ class WrappedOptimizer(Optimizer):
             undo()
             raise
         if skip is not None:
-            self._await(skip, undo, bound)
+            self._unsettled.keep(skip, undo, bound)
 
     def _takes_part(self, tensor: int) -> bool:
         """Whether a call that was summed up had a gradient for this tensor."""

@@ -9,6 +9,7 @@ from solvergen.errors import OptimizerError
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.naming import quoted
 from solvergen.runtime.optimizer import Optimizer
+from solvergen.solver.files.history import SPEC_OF_TYPE
 
 T = TypeVar("T", bound=type[Optimizer])
 
@@ -21,7 +22,8 @@ def register_optimizer(cls: T) -> T:
     For optimizers that ``solvergen build`` has made of specs of your own. Registering a class of the same
     name again takes the place of the former one.
 
-    Raises OptimizerError for what is no generated optimizer, and for a name that one of solvergen's has.
+    Raises OptimizerError for what is no generated optimizer, and for a name that one of solvergen's or of
+    Caffe's solvers has.
     """
     if not (isinstance(cls, type) and issubclass(cls, Optimizer)):
         raise OptimizerError(f"{cls!r:.60} is no optimizer's class: give one that solvergen has generated")
@@ -33,6 +35,11 @@ def register_optimizer(cls: T) -> T:
                 f"solvergen has an optimizer {quoted(name)} already: give yours another name"
             )
         return cls
+    if name in SPEC_OF_TYPE:
+        raise OptimizerError(
+            f"{quoted(name)} is a solver type of Caffe's, and files couldn't tell the two: give yours "
+            "another name"
+        )
     _ADDED[name] = cls
     return cls
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solvergen.solver.net.protocol import Output, Repeatable, Watchable, loss_of
+from solvergen.solver.training.debugging import noted
 from solvergen.solver.training.events import OutputValue
 from solvergen.solver.training.testing import check_same, checked_outputs
 
@@ -168,7 +169,7 @@ class _Layers:
             return
         net.watch("seconds")
         net.forward_backward()
-        for one in net.watched() if counted else ():
+        for one in noted(net) if counted else ():
             forward, backward = self._sums.get(one.layer, (0.0, 0.0))
             self._sums[one.layer] = (forward + one.forward, backward + one.backward)
         net.watch(None)

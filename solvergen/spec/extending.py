@@ -180,12 +180,12 @@ class _Extension:
             if which is None:
                 return None
             if not 1 <= which <= len(found):
-                message = f"{self.name} has {len(found)} of '{target.value}', none of number {which}"
+                message = f"{self.name} has {len(found)} of '{shorten(target.value)}', none of number {which}"
                 self.report("SG036", message, number.location)
                 return None
             return found[which - 1]
         if len(found) > 1:
-            message = f"{self.name} has {len(found)} equations for '{target.value}'"
+            message = f"{self.name} has {len(found)} equations for '{shorten(target.value)}'"
             self.report("SG036", message, target.location, "say which, counted from 1: number: 1")
             return None
         return found[0]
@@ -199,7 +199,8 @@ class _Extension:
                 continue
             for equation in equations:
                 if equation.instead is None and any(name in _WORD.findall(t) for t in equation.texts):
-                    message = f"'{name}' is removed, but {self.name} uses it: {shorten(equation.texts[-1])}"
+                    equation_text = shorten(equation.texts[-1])
+                    message = f"'{shorten(name)}' is removed, but {self.name} uses it: {equation_text}"
                     hint = (
                         f"replace or remove that equation, too, under 'change': {{remove: {equation.target}}}"
                     )

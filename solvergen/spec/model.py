@@ -224,16 +224,6 @@ class Spec:
         """Names of the options, in order."""
         return tuple(option.name for option in self.options)
 
-    @property
-    def array_state(self) -> tuple[State, ...]:
-        """States with one number an element, in order."""
-        return tuple(state for state in self.state if state.shape == "param")
-
-    @property
-    def scalar_state(self) -> tuple[State, ...]:
-        """States with one number a parameter, in order."""
-        return tuple(state for state in self.state if state.is_scalar)
-
     def line_of(self, location: Location) -> str:
         """The line of the file that ``location`` points into."""
         return self.source.line_of(location)

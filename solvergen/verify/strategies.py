@@ -61,11 +61,11 @@ _STAGED_SIZES = st.sampled_from(
         *[w + d for w in VECTOR_WIDTHS for d in (0, -1, 1)],
         *range(66, 200, 13),
         *[ROW * n + d for n in (1, 1, 1, 2, 5, 15) for d in (0, -1, 1)],
-        *[REDUCED * n + d for n in (1, 1, 2) for d in (0, -1, 1)],
-        *(3 * REDUCED + 700, 5 * REDUCED - 1),
+        *[REDUCED * n + d for n in (1, 1, 2, 2) for d in (0, -1, 1)],
+        *(3 * REDUCED + 700, 5 * REDUCED - 1) * 3,
     )
 )
-"""The same for rules with reductions, of which one in five is about a row of lanes or a few, and one in eight
+"""The same for rules with reductions, of which one in five is about a row of lanes or a few, and one in five
 about the chunks that totals are made of."""
 _OFFSETS = st.sampled_from((0, 0, 1, 2, 3, 5, 8))
 _GROUPS = st.sampled_from((1, 1, 1, 2, 3))

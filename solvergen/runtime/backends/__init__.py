@@ -52,6 +52,18 @@ def automatic(arrays: Iterable[Any]) -> Backend:
         return create("numpy")
 
 
+def chosen(backend: str | Backend, arrays: Iterable[Any]) -> Backend:
+    """The backend that a constructor was given: by name, as ``auto`` for these arrays, or made already.
+
+    Raises OptimizerError for what is no backend, and as ``create`` does.
+    """
+    if isinstance(backend, str):
+        return automatic(arrays) if backend == "auto" else create(backend)
+    if not hasattr(backend, "prepare"):
+        raise OptimizerError(f"backend must be a name such as 'auto' or 'numpy', not {backend!r:.60}")
+    return backend
+
+
 _warned = False
 
 

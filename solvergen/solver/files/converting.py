@@ -20,9 +20,9 @@ from solvergen.solver.files.conventions import STATES
 from solvergen.solver.files.conventions import convert as convert_history
 from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
-from solvergen.solver.files.names import SUFFIXES, format_of
+from solvergen.solver.files.names import SUFFIXES, Pair, format_of
 from solvergen.solver.files.naming import learned, model_of, named
-from solvergen.solver.files.pair import write_model, write_state
+from solvergen.solver.files.pair import write_model, write_pair_at, write_state
 from solvergen.solver.files.reading import about, kind_of, read_model, read_pair, read_state
 from solvergen.solver.files.request import Conventions, Form, Request, TorchFiles
 from solvergen.solver.files.sharing import resolved
@@ -194,34 +194,37 @@ def _write_torch(
         _check_free(beside, wanted.force)
     torch = _torch(wanted, target)
     if wanted.chosen is not None:
-        state = _with_settings(state, model, wanted.chosen)
-    content = torch.optimizer_content(target, state, spec, model)  # before anything is written
+        state, more = _with_settings(state, model, wanted.chosen, spec)
+        said = [*said, *more, *optimizers.left_behind(wanted.chosen)]
     if with_model:
-        assert model is not None
-        torch.write_model(beside, model)
         said = [*said, f"{beside}: its model"]
-    torch.write_optimizer(target, content)
+    torch.write_optimizer(target, state, spec, model, beside if with_model else None)
     if "groups" not in state.extra:
         said = [*said, "hyperparameters are torch's defaults: --solver FILE gives others"]
     return (f"{target}: the state of {source} for torch's load_state_dict", *said)
 
 
-def _with_settings(state: SolverStateData, model: ModelData | None, chosen: Chosen) -> SolverStateData:
-    """The state with the hyperparameters of a solver file, in one group."""
-    definition = chosen.optimizer_class.definition
+def _with_settings(
+    state: SolverStateData, model: ModelData | None, chosen: Chosen, spec: str
+) -> tuple[SolverStateData, list[str]]:
+    """The state with the hyperparameters of a solver file, in one group, and what is to be said of it."""
+    before, said = chosen.optimizer_class.definition.name, []
     names = state.extra.get("parameters")
     if not names:
-        states = len(optimizers.history_names_of(definition)) or 1
+        states = len(optimizers.history_names_of(optimizers.definition_of_spec(spec))) or 1
         names = [] if model is None else list(learned(model, len(state.history) // states))
     values = dict(chosen.hyperparameters)
-    values |= _renamed(values, SYNONYMS_OF.get(definition.name, {}))
+    values |= _renamed(values, SYNONYMS_OF.get(before, {}))
+    if _is_l1(chosen.options, values):
+        values.pop(_COUPLED)
+        said = [_L1_STAYS.format(spec)]
     group = {
         "members": names,
         "hyperparameters": values,
-        "options": dict(chosen.options),
+        "options": {**chosen.options, **_carried_options(before, spec)},
         "multipliers": {},
     }
-    return dataclasses.replace(state, extra={**state.extra, "groups": [group]})
+    return dataclasses.replace(state, extra={**state.extra, "groups": [group]}), said
 
 
 def _write_solver(
@@ -237,12 +240,12 @@ def _write_solver(
     if model is not None:
         model_target = _model_of(target)
         _check_target(model_target, "model", wanted.force)
-        digest = write_model(model_target, model)
-        state = dataclasses.replace(state, learned_net=model_target, model_digest=digest)
+        write_pair_at(Pair(state.iter, model_target, target), model, state)
         said = [*said, f"{model_target}: its model"]
+    else:
+        write_state(target, state)
     if lost and format_of(target) != "SAFETENSORS":
         said = [*said, f"left out, since Caffe's files don't hold it: {', '.join(sorted(lost))}"]
-    write_state(target, state)
     return (f"{target}: the state of {source}", *said)
 
 
@@ -261,9 +264,10 @@ def _carried(
         start_missing=wanted.start_missing,
     )
     # What else is there belongs to the former rule and would mislead the new one.
-    extra = {**_named(wanted.after), **_kept(state, before, wanted.after)}
+    kept, more = _kept(state, before, wanted.after)
+    extra = {**_named(wanted.after), **kept}
     changed = dataclasses.replace(state, history=carried.history, extra=extra)
-    return changed, [f"{wanted.after}'s {text}" for text in carried.said]
+    return changed, [*(f"{wanted.after}'s {text}" for text in carried.said), *more]
 
 
 SYNONYMS_OF: dict[str, dict[str, str]] = {
@@ -281,9 +285,10 @@ def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
     return {names[name]: value for name, value in values.items() if name in names}
 
 
-def _kept(state: SolverStateData, before: str, after: str) -> dict[str, Any]:
-    """What of a state holds for another rule with the same parameters, too."""
+def _kept(state: SolverStateData, before: str, after: str) -> tuple[dict[str, Any], list[str]]:
+    """What of a state holds for another rule with the same parameters, too, and what is to be said of it."""
     kept: dict[str, Any] = {}
+    said: list[str] = []
     if "parameters" in state.extra:
         kept["parameters"] = state.extra["parameters"]
     definition = optimizers.definition_of_spec(after)
@@ -291,7 +296,7 @@ def _kept(state: SolverStateData, before: str, after: str) -> dict[str, Any]:
         kept |= {"counts": state.extra["counts"], "scalars": {}, "lines": {}, "shared": {}}
     groups = state.extra.get("groups")
     if groups is None:
-        return kept
+        return kept, said
     synonyms = {
         **SYNONYMS_OF.get(before, {}),
         **{new: old for old, new in SYNONYMS_OF.get(after, {}).items()},
@@ -301,9 +306,25 @@ def _kept(state: SolverStateData, before: str, after: str) -> dict[str, Any]:
         values = {**group["hyperparameters"], **_renamed(group["hyperparameters"], synonyms)}
         if (before == "adamw") != (after == "adamw"):  # the one decays by itself, the other by gradients
             values.pop(_COUPLED, None)
+        if _is_l1(group["options"], values) and "l1" not in definition.option_names:
+            values.pop(_COUPLED)
+            said = [_L1_STAYS.format(after)]
         own = {name: value for name, value in values.items() if name in definition.hyperparameter_names}
-        made.append({**group, "hyperparameters": own, "options": {}})
-    return {**kept, "groups": made}
+        made.append({**group, "hyperparameters": own, "options": _carried_options(before, after)})
+    return {**kept, "groups": made}, said
+
+
+_L1_STAYS = "weight_decay stays behind: it is of L1, and that of {} of L2"
+
+
+def _is_l1(options: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    """Whether there is a decay, and by signs."""
+    return bool(options.get("l1") and values.get(_COUPLED))
+
+
+def _carried_options(before: str, after: str) -> dict[str, bool]:
+    """torch has Nesterov's momentum as an option of its SGD."""
+    return {"nesterov": True} if (before, after) == ("caffe_nesterov", "sgd") else {}
 
 
 def _named(spec: str) -> dict[str, Any]:
@@ -350,6 +371,8 @@ def _model_of(target: str) -> str:
 def _check_target(target: str, kind: str, force: bool) -> None:
     form = format_of(target)
     model, state = SUFFIXES[form]
+    if target.lower().endswith(TORCH):
+        raise SolverFileError(f"{target}: .pt and .pth are torch's files; the Solver's have other endings")
     if target.endswith(state if kind == "model" else model):
         raise SolverFileError(
             f"{target}: what is to be written there is a {kind}, the name says something else"

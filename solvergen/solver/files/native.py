@@ -18,7 +18,7 @@ from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots import safetensors_format, strict_json
 from solvergen.runtime.snapshots.arrays import MAX_RANK, ArraySpec, bytes_of, checksum
 from solvergen.runtime.snapshots.container import Container
-from solvergen.solver.files import plain
+from solvergen.solver.files import extra, plain
 from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
 
 FORMAT = 2
@@ -120,12 +120,14 @@ def read_state(path: str) -> SolverStateData:
     history = tuple(loaded.get(key) for key in _typed(document["history"], _LIST, "history"))
     loaded.check_all_used()
     learned_net, digest = document["learned_net"], document["model"]
+    beside = plain.decode(_typed(document["extra"], _DICT, "extra"))
+    extra.check(_typed(beside, _DICT, "extra"))
     return SolverStateData(
         iter=_count(document["iter"], "iter"),
         learned_net=None if learned_net is None else _typed(learned_net, str, "learned_net"),
         history=history,
         current_step=_count(document["current_step"], "current_step"),
-        extra=plain.decode(_typed(document["extra"], _DICT, "extra")),
+        extra=beside,
         model_digest=None if digest is None else _typed(digest, str, "model"),
     )
 

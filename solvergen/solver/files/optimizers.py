@@ -157,6 +157,7 @@ def _groups(
 ) -> list[dict[str, Any]]:
     told = state.extra.get("groups")
     if chosen is not None:
+        said += left_behind(chosen)
         return [{"params": dict(params), **chosen.hyperparameters, **chosen.options}]
     if told is None:
         said.append(
@@ -173,6 +174,23 @@ def _groups(
         }
         for group in told
     ]
+
+
+def left_behind(chosen: Chosen) -> list[str]:
+    """What a solver file does to gradients before the rule gets them, in a sentence; none if nothing."""
+    around = chosen.wrappers
+    if around is None:
+        return []
+    found = [
+        name
+        for name, there in (
+            ("clip_gradients", around.clip_grad_norm is not None),
+            ("iter_size", around.normalize != 1.0),
+            ("weight_decay", around.l1 != 0.0 or around.l2 != 0.0),
+        )
+        if there
+    ]
+    return [f"{', '.join(found)} of the solver file stays behind: solvergen.Wrappers can do it"]
 
 
 def _known(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

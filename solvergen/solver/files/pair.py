@@ -51,6 +51,28 @@ def write_pair(
     return names.model, names.state
 
 
+def write_pair_at(target: Pair, model: ModelData, state: SolverStateData) -> None:
+    """Write a model and its state by these names, in the format of their endings: both, or neither.
+
+    Names as a snapshot has them are replaced as ``write_pair`` does.
+
+    Raises:
+        SolverFileError: they can't be written, or the format can't hold them.
+    """
+    form = format_of(target.state)
+    with about(target.state, "can't be written, nothing was changed"):
+        prefix = pending.prefix_of(target.state)
+        plainly = not any(map(os.path.islink, (target.model, target.state)))
+        if plainly and prefix is not None and pair(prefix, target.iter, form) == target:
+            _write(target, os.path.basename(prefix), model, state, form)
+            return
+        # The model gets its name first, and both are written by then.
+        with replacing(target.state) as new_state, replacing(target.model) as new_model:
+            digest = _model_writers()[form](new_model, model)
+            complete = dataclasses.replace(state, learned_net=target.model, model_digest=digest)
+            _state_writers()[form](new_state, complete)
+
+
 def write_model(path: StrPath, model: ModelData) -> str | None:
     """Write a model alone, in the format that the name's ending says. Raises ``SolverFileError``.
 

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 
 from solvergen.files import sync_folder
 from solvergen.runtime.snapshots import strict_json
-from solvergen.runtime.snapshots.atomic import made, prefix_of
+from solvergen.runtime.snapshots.atomic import made
+from solvergen.runtime.snapshots.atomic import prefix_of as prefix_of_temporaries
 
 _SUFFIX = ".solvergen-pair"
 _MOST_BYTES = 100_000
@@ -37,10 +38,17 @@ def current(path: str) -> str:
     return path
 
 
+def prefix_of(path: str) -> str | None:
+    """The prefix of a snapshot's file; None: it isn't called as one."""
+    folder, name = os.path.split(path)
+    match = _NAME.fullmatch(name)
+    return None if match is None else os.path.join(folder, match["prefix"])
+
+
 def record(folder: str, prefix: str, stem: str, renames: Sequence[tuple[str, str]]) -> str:
     """Write the record of ``renames``, pairs of names in ``folder``; its path. Raises ``OSError``."""
     path = os.path.join(folder, _record_name(prefix, stem))
-    with made(folder, prefix_of(prefix)) as file:
+    with made(folder, prefix_of_temporaries(prefix)) as file:
         with open(file.path, "wb") as opened:
             opened.write(strict_json.dump([list(rename) for rename in renames]).encode("ascii"))
         file.complete()

@@ -12,6 +12,9 @@ from solvergen.solver.files.sharing import Place
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
 
+MOST_UPDATES = 2**31 - 1
+"""That are counted in files of other programs: Caffe's ``iter`` is an int32."""
+
 Form = Literal["solver", "optimizer", "torch"]
 
 
@@ -56,14 +59,10 @@ class TorchFiles(Protocol):
         """Write a module's ``state_dict``."""
         ...
 
-    def optimizer_content(
-        self, path: str, state: SolverStateData, spec: str, model: ModelData | None
-    ) -> dict[str, Any]:
-        """An optimizer's ``state_dict``."""
-        ...
-
-    def write_optimizer(self, path: str, content: Mapping[str, Any]) -> None:
-        """Write it."""
+    def write_optimizer(
+        self, path: str, state: SolverStateData, spec: str, model: ModelData | None, beside: str | None = None
+    ) -> None:
+        """Write an optimizer's ``state_dict``, and the module's ``beside`` it: both or neither."""
         ...
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from solvergen.errors import SolverFileError
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.dtypes import STORAGE_TYPES
+from solvergen.runtime.naming import quoted
 from solvergen.runtime.snapshots.atomic import replacing, workshop
 from solvergen.solver.files.reading import about
 
@@ -36,12 +37,22 @@ def read(path: str) -> dict[str, HostArray]:
     with about(path, "can't be read"):
         try:
             with library.safe_open(path, "numpy") as file:
-                if any(file.get_slice(key).get_dtype() == "BF16" for key in file.keys()):  # noqa: SIM118
+                types = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
+                if odd := [key for key, name in types.items() if _is_odd(name)]:
+                    raise SolverFileError(
+                        f"{quoted(odd[0])} is {types[odd[0]]}; models hold {', '.join(STORAGE_TYPES)}"
+                    )
+                if "BF16" in types.values():
                     import ml_dtypes  # noqa: F401  gives NumPy the type
-                found = {key: np.array(file.get_tensor(key)) for key in file.keys()}  # noqa: SIM118
+                found = {key: np.array(file.get_tensor(key)) for key in types}
         except (library.SafetensorError, ImportError, ValueError, TypeError) as error:
             raise SolverFileError(f"can't be read by the package safetensors: {error}") from error
     return {name: array for name, array in found.items() if array.dtype.name in STORAGE_TYPES}
+
+
+def _is_odd(name: str) -> bool:
+    """Whether numbers of this type, as safetensors calls it, are neither whole nor of a type of ours."""
+    return not (name in ("BF16", "F16", "F32", "F64", "BOOL") or name.lstrip("IU").isdigit())
 
 
 def write(path: str, arrays: Mapping[str, HostArray]) -> None:

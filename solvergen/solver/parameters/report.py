@@ -21,6 +21,7 @@ def explained(finding: Finding) -> str:
     place = finding.location
     if place is None:
         return str(finding)
+    linecache.checkcache(place.file)  # it may have been mended since
     line = finding.source or linecache.getline(place.file, place.line).rstrip("\r\n")
     if not line:
         return str(finding)

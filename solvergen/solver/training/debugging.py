@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from solvergen.solver.net.error import NetError
 from solvergen.solver.net.protocol import Blob, LayerPass, Net, Watchable
 from solvergen.solver.training.arrays import magnitudes
 from solvergen.solver.training.events import DebugBlob, DebugInfo, DebugNorms, Event
@@ -12,10 +14,30 @@ from solvergen.solver.training.events import DebugBlob, DebugInfo, DebugNorms, E
 Sizes = dict[int, tuple[tuple[float, float], tuple[float, float]]]
 
 
-def watch(net: Net, wanted: bool) -> None:
-    """Have a net that can take note of its layers' magnitudes, or no longer."""
-    if isinstance(net, Watchable):
-        net.watch("magnitudes" if wanted else None)
+@contextmanager
+def watching(net: Net, wanted: bool = True) -> Iterator[None]:
+    """Have a net that can take note of its layers' magnitudes in the block, if that is wanted."""
+    if not (wanted and isinstance(net, Watchable)):
+        yield
+        return
+    net.watch("magnitudes")
+    try:
+        yield
+    finally:
+        net.watch(None)
+
+
+def noted(net: Net) -> tuple[LayerPass, ...]:
+    """What a watched net's layers did in the last pass; of one that can't be watched nothing. Raises NetError
+    for what aren't such notes."""
+    if not isinstance(net, Watchable):
+        return ()
+    found = net.watched()
+    if not isinstance(found, Sequence) or not all(isinstance(one, LayerPass) for one in found):
+        raise NetError(
+            f"watched() of the net {net.name!r} must return LayerPass objects, and returned {found!r:.60}"
+        )
+    return tuple(found)
 
 
 def of_pass(iteration: int, net: Net) -> Iterator[Event]:
@@ -59,10 +81,10 @@ def _sizes(net: Net, *, diffs: bool) -> Sizes:
 
 def _passes(net: Net) -> Sequence[LayerPass]:
     """What the layers did; without notes they are there by name, in the order of model files."""
-    noted = net.watched() if isinstance(net, Watchable) else ()
-    seen = {one.layer for one in noted}
+    told = noted(net)
+    seen = {one.layer for one in told}
     # Layers that aren't called themselves: their parameters are told of all the same.
-    return (*noted, *(LayerPass(layer.name) for layer in net.layers if layer.name not in seen))
+    return (*told, *(LayerPass(layer.name) for layer in net.layers if layer.name not in seen))
 
 
 def _forward(iteration: int, passes: Sequence[LayerPass], net: Net, sizes: Sizes) -> Iterator[Event]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,24 @@ from solvergen.solver.net.protocol import Repeatable
 from solvergen.solver.training.error import TrainingError
 
 _OF_NETS = ("name", "learnable", "layers", "clear_diffs", "forward", "forward_backward", "outputs")
+_METHODS: dict[str, tuple[str, ...]] = {
+    "clear_diffs": (),
+    "forward": (),
+    "forward_backward": (),
+    "outputs": (),
+    "position": (),
+    "seek": ("position",),
+    "seed": ("seed",),
+    "rng_state": (),
+    "set_rng_state": ("state",),
+    "share_with": ("train",),
+    "keep_batches": (),
+    "pass_again": (),
+    "watch": ("what",),
+    "watched": (),
+}
+"""What nets have, or may have, and with what it is called."""
+
 _OF_BLOBS = ("name", "data", "diff", "lr_mult", "decay_mult")
 
 
@@ -25,6 +44,7 @@ def check_net(net: Any, *, trained: bool) -> None:
             f"a {type(net).__name__} is no net: {lacks} "
             "(solvergen.adapters.torch_net.TorchNet makes one of a torch module)"
         )
+    _check_methods(net)
     what = type(net).__name__
     if not isinstance(net.name, str):
         raise NetError(f"the name of a {what} must be text, not {net.name!r}")
@@ -52,6 +72,27 @@ def check_repeatable(net: Any, optimizer: str) -> None:
             f"batch, and the net {net.name!r} can't make its passes again: a {type(net).__name__} has no "
             "keep_batches and pass_again (solvergen.solver.net.protocol.Repeatable)"
         )
+
+
+def _check_methods(net: Any) -> None:
+    """Raises NetError for a method that can't be called as it will be, in the middle of a run."""
+    for name, arguments in _METHODS.items():
+        method = getattr(net, name, None)
+        if method is None:
+            continue
+        called = f"{name}({', '.join(arguments)})"
+        if not callable(method):
+            raise NetError(
+                f"{name} of a {type(net).__name__} is a {type(method).__name__}: nets have {called}"
+            )
+        try:
+            signature = inspect.signature(method)
+        except (TypeError, ValueError):  # it doesn't say what it takes
+            continue
+        try:
+            signature.bind(*arguments)
+        except TypeError as error:
+            raise NetError(f"{name} of a {type(net).__name__} is called as {called}: {error}") from error
 
 
 def unshared(net: Any, train: Any) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from solvergen.errors import SolverFileError
 from solvergen.runtime.wrappers import PREFIX
 from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Seedable, Seekable
 from solvergen.solver.training import events
@@ -55,10 +56,16 @@ def write(solver: Solver) -> tuple[str, str]:
 
 
 def probe(solver: Solver) -> None:
-    """Raises an error if snapshots could not be written where they are to be."""
+    """Raises an error if snapshots could not be written where they are to be, or couldn't hold it all."""
     from solvergen.solver import files
+    from solvergen.solver.files import plain
 
     files.probe_writable(_prefix(solver))
+    if solver.param.snapshot_format == "SAFETENSORS":
+        try:
+            plain.encode(_extra(solver))
+        except SolverFileError as error:
+            raise TrainingError(f"snapshots can't hold what a net says of itself: {error}") from error
 
 
 def _prefix(solver: Solver) -> str:
@@ -286,13 +293,19 @@ def _put_back(
     shared: Mapping[str, float] = {}
     same_rule = extra.get("digest") == solver.update.definition.digest
     if same_rule and set(extra.get("counts", ())) == set(names):
-        counts, shared = extra["counts"], extra["shared"]
-        scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
-        arrays = {**arrays, **{name: extra["lines"][name] for name in solver.update.line_states}}
+        try:
+            counts, shared = extra["counts"], extra["shared"]
+            scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
+            arrays = {**arrays, **{name: extra["lines"][name] for name in solver.update.line_states}}
+        except KeyError as error:
+            raise TrainingError(f"{where}: it has no {error.args[0]}: damaged or foreign") from error
     elif beside:
         text = f"it doesn't hold {', '.join(beside)} of {solver.type}, which begins with them anew"
         solver.say(events.Warned(solver.iter, f"{where}: {text}"))
-    set_state(solver.optimizer, arrays, counts, scalars, shared)
+    try:
+        set_state(solver.optimizer, arrays, counts, scalars, shared)
+    except KeyError as error:
+        raise TrainingError(f"{where}: it has no states of {error.args[0]}: damaged or foreign") from error
 
 
 def _policy_state(solver: Solver, state: SolverStateData) -> Mapping[str, Any]:

@@ -6,15 +6,17 @@ import math
 import operator
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from solvergen.solver.net.protocol import Net, Output, Repeatable, Seedable, Sharing
+from solvergen.solver.net.protocol import Net, Output, Repeatable, Seedable
 from solvergen.solver.training import debugging, events, parts, restoring
 from solvergen.solver.training.error import TrainingError
-from solvergen.solver.training.events import Action, Event, Listener
-from solvergen.solver.training.reading import check_parameters, read_parameters
+from solvergen.solver.training.events import Action, Event
+from solvergen.solver.training.fitting import fit, warnings_of
+from solvergen.solver.training.participants import Callback, Listeners, Participants
+from solvergen.solver.training.reading import read_parameters
 from solvergen.solver.training.smoothing import SmoothedLoss
 from solvergen.solver.training.testing import checked_outputs, output_values, tested
 from solvergen.solver.training.update import Update
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from solvergen.solver.choice import Choice
     from solvergen.solver.parameters.model import SolverParameters
     from solvergen.solver.policies.arithmetic import NetType
-
-Callback = Callable[["Solver"], object]
-Listeners = Listener | Callable[[Event], None]
 
 
 class Solver:
@@ -66,8 +65,9 @@ class Solver:
         self._param = read_parameters(params)
         self._net = net
         self._test_nets = _several(test_nets)
-        self._listeners: list[Listeners] = _listeners(log)
-        self._check_parts()
+        self._participants = Participants(log)
+        self._listeners = self._participants.listeners
+        fit(self._param, self._net, self._test_nets)
         self._iter = 0
         first = next(iter(self._net.learnable), None)
         type_: NetType = "float64" if first is not None and first.data.dtype == "float64" else "float32"
@@ -89,12 +89,10 @@ class Solver:
         # What policies know the loss by: that of the tests where there are some.
         self._loss_name = "train_loss" if self._test_nets else "loss"
         self._noticed: str | None = None
-        self._hooks: dict[str, list[Callback]] = {name: [] for name in _HOOKS}
-        self._action_function: Callable[[], Action] | None = None
-        self._stop_asked = False
         self._exit = False
-        nothing = () if self._net.learnable else (_NOTHING_LEARNS.format(net=self._net.name),)
-        for text in (*self._param.warnings, *self._choice.warnings, *self._unshared(), *nothing):
+        self._updating = False
+        nets = warnings_of(self._net, self._test_nets)
+        for text in (*self._param.warnings, *self._choice.warnings, *nets):
             self.say(events.Warned(self._iter, text))
         for files in self._param.weights:
             for path in files.split(","):
@@ -154,40 +152,40 @@ class Solver:
 
     def on_start(self, callback: Callback) -> Callback:
         """Call this with the Solver in each iteration, after tests and before the passes."""
-        return self._hook("start", callback)
+        return self._participants.hook("start", callback)
 
     def on_gradients_ready(self, callback: Callback) -> Callback:
         """Call this with the Solver when gradients are summed, before clipping; it may change them. With an
         optimizer that evaluates gradients several times in a step, that often."""
-        return self._hook("gradients_ready", callback)
+        return self._participants.hook("gradients_ready", callback)
 
     def on_update(self, callback: Callback) -> Callback:
         """Call this with the Solver after each update; ``iter`` counts it."""
-        return self._hook("update", callback)
+        return self._participants.hook("update", callback)
 
     def on_display(self, callback: Callback) -> Callback:
         """Call this with the Solver when an iteration is displayed."""
-        return self._hook("display", callback)
+        return self._participants.hook("display", callback)
 
     def on_test(self, callback: Callback) -> Callback:
         """Call this with the Solver after each test of all nets."""
-        return self._hook("test", callback)
+        return self._participants.hook("test", callback)
 
     def on_snapshot(self, callback: Callback) -> Callback:
         """Call this with the Solver when a snapshot was written."""
-        return self._hook("snapshot", callback)
+        return self._participants.hook("snapshot", callback)
 
     def add_listener(self, listener: Listeners) -> None:
         """Tell this one about every event from now on."""
-        self._listeners.append(listener)
+        self._participants.listeners.append(listener)
 
     def set_action_function(self, function: Callable[[], Action] | None) -> None:
         """Ask this after each iteration, and before each batch of a test, what to do."""
-        self._action_function = function
+        self._participants.action_function = function
 
     def stop(self) -> None:
         """Stop after the iteration that is under way. May be called from callbacks and signal handlers."""
-        self._stop_asked = True
+        self._participants.stop_asked = True
 
     # Training.
 
@@ -202,6 +200,7 @@ class Solver:
             raise TrainingError(
                 f"step takes how many iterations to train, a whole number, not {iterations!r}"
             ) from None
+        self._check_at_rest("step")
         self._exit = False
         self._step(iterations)
 
@@ -212,6 +211,7 @@ class Solver:
         and nets are tested. A request to stop ends it with the snapshot. That the snapshot can be written is
         tried before anything is trained.
         """
+        self._check_at_rest("solve")
         self._exit = False
         if self._param.snapshot_after_train:
             restoring.probe(self)
@@ -259,7 +259,12 @@ class Solver:
         if notice is not None and notice != self._noticed:
             self._noticed = notice
             self.say(events.Warned(self._iter, notice))
-        self.update.apply(rate, self._evaluate_again)
+        self._check_at_rest("apply_update")
+        self._updating = True
+        try:
+            self.update.apply(rate, self._evaluate_again)
+        finally:
+            self._updating = False
         self.policy_state, self._rate_used = state, rate
         if 0 <= self._param.clip_gradients < math.inf and self._listeners:
             self._report_clipping(self._param.clip_gradients)
@@ -285,13 +290,10 @@ class Solver:
             self._call("start")
             displays = self._displays()
             told = displays and param.debug_info and bool(self._listeners)
-            if told:
-                debugging.watch(net, True)
-            loss = self._pass(told)
-            for _ in range(iter_size - 1):
-                loss += self._pass(told)
-            if told:
-                debugging.watch(net, False)
+            with debugging.watching(net, told):
+                loss = self._pass(told)
+                for _ in range(iter_size - 1):
+                    loss += self._pass(told)
             loss /= iter_size
             self.smoothing.add(loss, self._iter)
             if displays:
@@ -305,7 +307,7 @@ class Solver:
             if self._listeners:
                 # The rate is that of the update that was made.
                 self.say(events.Updated(self._iter, loss, self.smoothing.value, self._rate_used))
-            action = self._requested()
+            action = self._participants.requested()
             if self._is_time(param.snapshot) or action is Action.SNAPSHOT:
                 self.snapshot()
             if action is Action.STOP:
@@ -342,10 +344,9 @@ class Solver:
     def _forward(self, net: Net, told: bool) -> Sequence[Output]:
         if not (told and self._listeners):
             return net.forward()
-        debugging.watch(net, True)
-        outputs = net.forward()
-        self._say_all(debugging.of_forward(self._iter, net))
-        debugging.watch(net, False)
+        with debugging.watching(net):
+            outputs = net.forward()
+            self._say_all(debugging.of_forward(self._iter, net))
         return outputs
 
     def _report_clipping(self, threshold: float) -> None:
@@ -399,19 +400,20 @@ class Solver:
 
     def _interrupted(self) -> bool:
         """Does what the action function asks for until it asks for nothing; whether to stop."""
-        action = self._requested()
+        action = self._participants.requested()
         while action is not Action.NONE:
             if action is Action.SNAPSHOT:
                 self.snapshot()
             else:
                 self._exit = True
-            action = self._requested()
+            action = self._participants.requested()
         return self._exit
 
     # Snapshots.
 
     def snapshot(self) -> tuple[str, str]:
         """Write the model and the state; returns their paths. The names end in the number of updates."""
+        self._check_at_rest("snapshot")
         paths = restoring.write(self)
         self._call("snapshot")
         return paths
@@ -419,10 +421,12 @@ class Solver:
     def restore(self, path: str | os.PathLike[str], *, history: bool = True) -> None:
         """Go on from a state that was written, of any format: ``iter``, the model that it names, and the
         optimizer's states (not with ``history=False``). Everything is checked before anything changes."""
+        self._check_at_rest("restore")
         restoring.restore(self, path, history=history)
 
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Take parameters from a model file, layer by layer of the same name. Training begins at 0."""
+        self._check_at_rest("load_weights")
         restoring.load_weights(self._net, path, lambda text: self.say(events.Warned(self._iter, text)))
 
     def begin_anew(self) -> None:
@@ -445,43 +449,21 @@ class Solver:
 
     # The small parts.
 
-    def _check_parts(self) -> None:
-        params, nets = self._param, self._test_nets
-        check_parameters(params)
-        parts.check_net(self._net, trained=True)
-        for one in nets:
-            parts.check_net(one, trained=False)
-        if len(params.test_iter) != len(nets):
+    def _check_at_rest(self, what: str) -> None:
+        """Raises TrainingError where gradients are evaluated in the middle of an update: parameters aren't
+        those of any iteration then."""
+        if self._updating:
             raise TrainingError(
-                f"{len(nets)} test nets were given, but test_iter has {len(params.test_iter)} entries: each "
-                "test net needs one, the number of its batches"
+                f"{what} in the middle of an update of {self.type}, which evaluates gradients at other "
+                "parameters: call it in on_start or on_update"
             )
-        if nets and params.test_interval <= 0:
-            raise TrainingError("there are test nets, but test_interval isn't above 0")
-        for one in nets:
-            if isinstance(one, Sharing):
-                one.share_with(self._net)
-
-    def _unshared(self) -> Iterator[str]:
-        for number, one in enumerate(self._test_nets):
-            if names := parts.unshared(one, self._net):
-                yield (
-                    f"test net {number} has its own {', '.join(names)}, which training doesn't change: a net "
-                    "of the same module or arrays, or one with share_with, tests what is trained"
-                )
-
-    def _hook(self, name: str, callback: Callback) -> Callback:
-        self._hooks[name].append(callback)
-        return callback
 
     def _call(self, name: str) -> None:
-        for callback in self._hooks[name]:
-            callback(self)
+        self._participants.call(name, self)
 
     def say(self, event: Event) -> None:
         """Tell all listeners."""
-        if self._listeners:
-            events.announce(self._listeners, event)
+        self._participants.say(event)
 
     def _say_all(self, told: Iterable[Event]) -> None:
         for event in told:
@@ -496,33 +478,8 @@ class Solver:
     def _is_time(self, every: int) -> bool:
         return every > 0 and self._iter % every == 0
 
-    def _requested(self) -> Action:
-        if self._stop_asked:
-            self._stop_asked = False
-            return Action.STOP
-        if self._action_function is None:
-            return Action.NONE
-        action = self._action_function()
-        if not isinstance(action, Action):
-            raise TrainingError(f"the action function must return an Action, and returned {action!r}")
-        return action
-
     def __repr__(self) -> str:
         return f"Solver(type={self.type!r}, net={self._net.name!r}, iter={self._iter})"
-
-
-_NOTHING_LEARNS = "the net {net!r} has no parameters to learn: iterations pass, and nothing changes"
-_HOOKS = ("start", "gradients_ready", "update", "display", "test", "snapshot")
-
-
-def _listeners(log: Any) -> list[Listeners]:
-    if log is None:
-        return []
-    if hasattr(log, "handle") or callable(log):
-        return [log]
-    if not isinstance(log, Iterable):
-        raise TrainingError(f"log must be a listener or several (with handle, or functions), not {log!r}")
-    return list(log)
 
 
 def _several(nets: Any) -> tuple[Net, ...]:

@@ -78,7 +78,7 @@ class _Drawing:
         # Most specs have none: an update of many passes is a long kernel.
         self.reduces = self.chance(3)
         self.words = self.draw(st.sampled_from(((), *VIEWS))) if self.reduces else ()
-        self.evaluates = not self.words and self.chance(6)  # SG095
+        self.evaluates = self.chance(6)
         self.states = tuple(self.state() for _ in range(self.count(4)))
         update = self.update()
         rule = Rule(dict(self.hyperparameters), self.options, self.states, constraints, update)

@@ -23,7 +23,7 @@ REDUCTIONS = {"sum": 1, "mean": 1, "dot": 2, "norm2": 1, "norm1": 1, "max_abs": 
 OVER_ALL = "all"
 """The last argument of a reduction over all tensors."""
 
-VIEWS = (("rows", "columns", "matrices"), ("leading",), ("trailing",))
+VIEWS = (("rows", "columns", "matrices"), ("leading",), ("trailing",), ("blocks",))
 """Words for lines that one rule may use together."""
 
 LINES = {

@@ -364,6 +364,7 @@ def _pass(
         first=next(b for b in buffers if b.loaded or b.stored),
         body=[line if line.startswith("#") else f"        {line}" for line in body],
         reductions=reductions,
+        by_tiles=False,
     )
 
 

@@ -108,6 +108,7 @@ def _only_pass() -> SimpleNamespace:
         ],
         body=BODY.splitlines(),
         reductions=[],
+        by_tiles=False,
     )
 
 

@@ -15,7 +15,13 @@ from solvergen.cli.app import run
 from solvergen.cli.gflags import as_usual, devices
 
 ROOT = Path(__file__).parents[3]
-KNOWN = {"--solver", "--gpu", "--sigint_effect", "--iterations"}
+KNOWN = {
+    "--solver": "a value or none",
+    "--gpu": "a value or none",
+    "--sigint_effect": "a value",
+    "--iterations": "a value",
+    "--json": "nothing",
+}
 
 
 @pytest.mark.parametrize(
@@ -24,7 +30,11 @@ KNOWN = {"--solver", "--gpu", "--sigint_effect", "--iterations"}
         (["-solver", "s"], ["--solver", "s"], []),
         (["-solver=s=t", "-gpu=0,1"], ["--solver=s=t", "--gpu=0,1"], []),
         (["--sigint_effect=stop"], ["--sigint_effect=stop"], []),
-        (["-h", "-x", "-unknown"], ["-h", "-x", "-unknown"], []),
+        (["-h", "-x", "-unknown", "-n=3"], ["-h", "-x", "--unknown", "-n=3"], []),
+        (["-solver", "", "-json", "-gpu=", "-iterations", ""], ["--json", "--iterations", ""], []),
+        (["-solver", "-gpu", "-gpu", "--", "-v"], ["--solver", "-gpu", "--gpu", "--"], ["--v"]),
+        (["-sigint_effect=", "-solver"], ["--sigint_effect=", "--solver"], []),
+        (["--nologtostderr", "--no-gpu", "-solver=s"], ["--no-gpu", "--solver=s"], ["--nologtostderr"]),
         (["--alsologtostderr", "-gpu", "0"], ["--gpu", "0"], ["--alsologtostderr"]),
         (["-logtostderr=1", "--log_dir", "/tmp", "-v", "1"], [], ["--logtostderr", "--log_dir", "--v"]),
         (["-gpu", "0", "--", "-gpu", "-v"], ["--gpu", "0", "--", "-gpu", "-v"], []),
@@ -61,7 +71,8 @@ def here(tmp_path, monkeypatch) -> Path:
 
 def test_a_line_of_caffes_trains_tests_and_times(here, capsys):
     net = ["--net", "spirals:make"]
-    assert run(["train", "-solver=solver.prototxt", *net, "-gpu", "0,1", "-logtostderr"]) == 0
+    empty = ["-snapshot", "", "--weights="]
+    assert run(["train", "-solver=solver.prototxt", *net, "-gpu", "0,1", "-logtostderr", *empty]) == 0
     err = capsys.readouterr().err
     assert "--logtostderr: glog isn't here" in err
     assert "--gpu 0,1: one GPU trains, 0" in err
@@ -87,6 +98,8 @@ def test_a_line_of_caffes_trains_tests_and_times(here, capsys):
         (["time", "-gpu", "x"], "numbers of GPUs"),
         (["time", "-phase", "TEST"], "so the phase is TRAIN"),
         (["time", "-model", "m", "-solver", "solver.prototxt"], "the solver file says which net"),
+        (["train", "-solver="], "Missing option '--solver'"),
+        (["train", "-solver=solver.prototxt", "-phase", "TRAIN"], "No such option: --phase"),
     ],
 )
 def test_what_is_wrong(here, capsys, line, says):

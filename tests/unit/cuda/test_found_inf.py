@@ -78,10 +78,12 @@ def test_the_update_is_not_waited_for(backend: CudaBackend, devices: list[Device
     np.testing.assert_array_equal(elements(param), 0.5)
 
 
-def test_numbers_are_known_at_once(backend: CudaBackend) -> None:
-    opt = generated.SGD([on_gpu(np.ones(4, np.float32))], lr=0.5, backend=backend)
-    assert opt.step([on_gpu(np.ones(4, np.float32))], found_inf=True) is False
-    assert opt.step([on_gpu(np.ones(4, np.float32))], found_inf=0.0) is True
+def test_numbers_are_known_at_once(backend: CudaBackend, devices: list[Device]) -> None:
+    param, gradient = on_gpu(np.ones(4, np.float32)), on_gpu(np.ones(4, np.float32))
+    opt = generated.SGD([param], lr=0.5, backend=backend)
+    assert opt.step([gradient], found_inf=True) is False
+    assert opt.step([gradient], found_inf=0.0) is True
+    devices[0].synchronize()  # while the gradient is there
 
 
 def test_flags_elsewhere(backend: CudaBackend) -> None:

@@ -274,3 +274,22 @@ def test_many_options_are_told_apart_in_time():
     analysis = analysed(*update, options=" ".join(names))
     assert message(analysis, "SG072").endswith("j is on")
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize(
+    "equations",
+    [
+        ["param = param - lr*LONG"],
+        ["param = param - lr*LONG(grad)"],
+        ["LONG = grad", "param = param - lr*grad"],
+        ["param = param - lr*grad*LONG", "LONG = 1"],
+        ["LONG = grad > 0", "LONG = grad", "param = param - lr*LONG"],
+    ],
+)
+def test_a_name_that_fills_pages_is_cut_in_sentences(equations):
+    long = "g" * 3000
+    found = analysed(*(text.replace("LONG", long) for text in equations)).diagnostics
+    assert found
+    for diagnostic in found:
+        assert len(diagnostic.message) < 300
+        assert len(diagnostic.hint or "") < 300

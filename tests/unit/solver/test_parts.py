@@ -11,7 +11,7 @@ from solvergen.errors import SolvergenError
 from solvergen.solver import SolverParameters
 from solvergen.solver.net.dense import DenseNet, InnerProduct
 from solvergen.solver.net.protocol import Blob, LayerBlobs, Output
-from solvergen.solver.scoring import score
+from solvergen.solver.scoring import measure, score
 from solvergen.solver.training.events import Collected, Warned
 from solvergen.solver.training.solver import Solver
 
@@ -281,3 +281,38 @@ def test_another_window_of_losses_begins_anew(tmp_path, window, kept):
     second.restore(first.snapshot()[1])
     second.step(1)
     assert second.smoothed_loss == (3.0 if kept else 4.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (
+            {"keep_batches": lambda x: None, "pass_again": lambda: 0.0},
+            r"is called as keep_batches\(\): missing",
+        ),
+        ({"seek": lambda: None, "position": lambda: 0}, r"is called as seek\(position\): too many"),
+        ({"watch": 5, "watched": lambda: ()}, "watch of a Scripted is a int"),
+    ],
+)
+def test_methods_that_cant_be_called_as_they_will_be(told, says):
+    with pytest.raises(SolvergenError, match=says):
+        make(Scripted(**told))
+
+
+@pytest.mark.parametrize("found", [None, [("a", 1)], 5])
+def test_notes_that_arent(found):
+    watched: list[object] = []
+    net = Scripted(watch=watched.append, watched=lambda: found)
+    with pytest.raises(SolvergenError, match=r"watched\(\) of the net 'scripted' must return LayerPass"):
+        make(net, debug_info=True, display=1, log=Collected()).step(1)
+    assert watched == ["magnitudes", None]  # nobody goes on noting after an error
+    with pytest.raises(SolvergenError, match=r"watched\(\) of the net"):
+        measure(make(net), 1)
+
+
+def test_what_a_snapshot_cant_hold_is_told_before_the_training(tmp_path):
+    told = {"position": object, "seek": lambda position: None}
+    solver = make(Scripted(**told), snapshot_prefix=str(tmp_path / "s"), snapshot_format="SAFETENSORS")
+    with pytest.raises(SolvergenError, match=r"what a net says of itself: extra\['data'\]"):
+        solver.solve()
+    assert solver.iter == 0

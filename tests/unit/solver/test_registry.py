@@ -78,3 +78,9 @@ def test_the_module_of_the_net_registers(tmp_path, monkeypatch, capsys):
     Path("s.prototxt").write_text(Path("s.prototxt").read_text().replace("MineAlone", "Mine"))
     assert run(["train", "--solver", "s.prototxt", "--net", "own_nets:make"]) == 1
     assert "no optimizer 'Mine'; did you mean 'MineAlone'?" in capsys.readouterr().err
+
+
+def test_names_of_caffes_types_are_taken():
+    nesterov = type("Nesterov", (CaffeSGD,), {})
+    with pytest.raises(SolvergenError, match="'Nesterov' is a solver type of Caffe's"):
+        register_optimizer(nesterov)

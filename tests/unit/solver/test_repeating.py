@@ -8,6 +8,7 @@ import pytest
 from solvergen.optimizers import SAM, Heun
 from solvergen.solver import DenseNet, InnerProduct, Solver, SolverParameters
 from solvergen.solver.net.error import NetError
+from solvergen.solver.training.error import TrainingError
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((24, 5))
@@ -216,3 +217,26 @@ def test_clipping_and_decay_are_of_each_evaluation():
     solver.step(1)
     for blob, before, g in zip(solver.net.learnable, start, there, strict=True):
         np.testing.assert_allclose(blob.data, before - 0.0625 * g, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("call", ["snapshot", "apply_update", "solve", "step", "restore", "load_weights"])
+def test_in_the_middle_of_an_update_nothing_else_begins(tmp_path, call):
+    net = dense()
+    solver = Solver(params(snapshot_prefix=str(tmp_path / "s")), net, backend="numpy")
+    files = solver.snapshot()
+    arguments = {"step": [1], "restore": [files[1]], "load_weights": [files[0]]}.get(call, [])
+    calls = []
+
+    def callback(_):
+        calls.append(call)
+        if len(calls) == 2:
+            getattr(solver, call)(*arguments)
+
+    solver.on_gradients_ready(callback)
+    before = [blob.data.copy() for blob in net.learnable]
+    with pytest.raises(TrainingError, match=f"{call} in the middle of an update of SAM"):
+        solver.step(1)
+    for blob, data in zip(net.learnable, before, strict=True):
+        np.testing.assert_array_equal(blob.data, data)
+    solver.step(1)
+    assert solver.iter == 1

@@ -8,6 +8,7 @@ import pytest
 
 from solvergen.solver import SolverParameters, SolverParametersError
 from solvergen.solver.parameters.prototxt import parse_prototxt
+from solvergen.solver.parameters.report import explained
 from solvergen.solver.parameters.yaml_form import parse_yaml
 
 YAML = """\
@@ -73,3 +74,12 @@ def test_a_net_need_not_be_named(tmp_path: Path):
     assert params.train_net_source is None
     assert [test.iterations for test in params.test_net_sources] == [3]
     assert params.snapshot_prefix == str(tmp_path / "s")
+
+
+def test_a_file_that_was_mended_since_is_shown_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    for line in ("iter_sizes: 1", "base_lrs: 0.1"):
+        path.write_text(f"{line}\n")
+        with pytest.raises(SolverParametersError) as caught:
+            SolverParameters.from_yaml(path)
+        assert line in explained(caught.value.findings[0])

@@ -101,8 +101,6 @@ def test_all_that_a_spec_can_say(tmp_path):
     assert (slow.output, m.output) == (True, False)
     assert (scale.init.text, scale.is_scalar, scale.when) == ("1 - momentum", True, None)
     assert (v.init, isinstance(v.init, float)) == (1.0, True)
-    assert spec.array_state == (m, slow, v)
-    assert spec.scalar_state == (scale,)
 
     first, second = spec.constraints
     assert (first.that.text, first.when.text) == ("momentum > 0", "nesterov")

@@ -235,7 +235,9 @@ def test_convert_alone_and_without_its_model(here: Path, capsys: pytest.CaptureF
 
 
 def test_convert_says_what_is_lost(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    state = dataclasses.replace(small_state(), extra={"solver_type": "SGD", "policy": {}})
+    state = dataclasses.replace(
+        small_state(), extra={"solver_type": "SGD", "policy": {"name": "fixed", "state": {}}}
+    )
     write_pair("net", 7, small_model(), state, "SAFETENSORS")
     out = said(capsys, "convert", "net_iter_7.state.safetensors", "new.solverstate")[1]
     assert "left out, since Caffe's files don't hold it: policy, solver_type" in out

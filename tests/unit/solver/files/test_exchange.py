@@ -511,22 +511,6 @@ class TestTorch:
                     Request(torch=self.files),
                 )
 
-    def test_an_older_torch_doesnt_tell_adam_and_adamw_apart(self, tmp_path):
-        torch = self.torch
-        module = self.module()
-        optimizer = torch.optim.AdamW(module.parameters())
-        module(torch.ones(4, 4)).sum().backward()
-        optimizer.step()
-        content = optimizer.state_dict()
-        del content["param_groups"][0]["decoupled_weight_decay"]
-        torch.save(content, tmp_path / "u.optimizer.pt")
-        torch.save(module.state_dict(), tmp_path / "u.model.pt")
-        for spec, (taken, warned) in {None: ("Adam", True), "adamw": ("AdamW", False)}.items():
-            back = str(tmp_path / f"{taken}_iter_1.state.safetensors")
-            said = convert(str(tmp_path / "u.optimizer.pt"), back, Request(spec=spec, torch=self.files))
-            assert read_state(back).extra["solver_type"] == taken
-            assert any("--from adamw if it is AdamW's" in text for text in said) is warned
-
     def test_bfloat16(self, tmp_path):
         torch = self.torch
         torch.save({"a.weight": torch.full((2, 3), 1.5, dtype=torch.bfloat16)}, tmp_path / "b.pt")
