@@ -53,7 +53,8 @@ class Request:
         declared["options"] = _defaults(declared["options"], (bool,))
         transforms = [transform] if isinstance(transform, str) else _list(transform, "transform")
         changed = {"change": _list(changes, "changes"), "constraints": given.pop("constraints")}
-        head = {"name": name, "summary": summary}
+        class_name = given.pop("class_name")
+        head = {"name": name, "class_name": class_name, "summary": summary}
         if not transforms:
             parts = [(name, {**head, "extends": stem, **declared, **changed, **given})]
         elif not any(changed.values()):

@@ -97,6 +97,7 @@ def test_it_is_the_rule_that_a_file_would_say(tmp_path):
 
 def test_transforms(tmp_path):
     cls = derive("adamw", transform="cautious")
+    assert derive("adamw", transform="cautious", class_name="MyAdamW").__name__ == "MyAdamW"
     path = tmp_path / "adamw_derived.yaml"
     path.write_text("name: adamw_derived\nsummary: The same.\nof: adamw\ntransform: [cautious]\n")
     assert cls.definition.digest == compile_spec(read_spec(path)).spec.digest
