@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 _HOMES = {"RowSparse": "runtime.row_sparse", "Wrappers": "runtime.wrappers", "derive": "deriving"}
 
+__all__ = ["RowSparse", "Wrappers", "derive"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:

@@ -52,7 +52,12 @@ class SpecError(SolvergenError):
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
         self.diagnostics = diagnostics
-        super().__init__("\n".join(f"{d.location}: {d.code}: {d.message}" for d in diagnostics))
+        super().__init__("\n".join(map(_told, diagnostics)))
+
+
+def _told(found: Diagnostic) -> str:
+    hint = "" if found.hint is None else f" ({found.hint})"
+    return f"{found.location}: {found.code}: {found.message}{hint}"
 
 
 class SpecWarning(UserWarning):

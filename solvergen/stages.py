@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from solvergen.compiler import EMITTERS, compile_spec, compile_wrapped
 from solvergen.emit.docstring import docstring_lines
+from solvergen.emit.package import takes_blocks
 from solvergen.emit.unit import Unit
 from solvergen.ir.schedule_text import schedule_text
 from solvergen.ir.text import program_text
@@ -30,7 +31,7 @@ def _wrapped(unit: Unit) -> str:
 
 
 _SHOW: dict[str, Callable[[Unit], str]] = {
-    "doc": lambda unit: "\n".join(docstring_lines(unit.spec)) + "\n",
+    "doc": lambda unit: "\n".join(docstring_lines(unit.spec, has_blocks=takes_blocks(unit))) + "\n",
     "parsed": lambda unit: program_text(unit.parsed),
     "typed": lambda unit: program_text(unit.typed),
     "optimised": lambda unit: program_text(unit.optimised),

@@ -30,7 +30,7 @@ except ImportError as problem:
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.snapshots.atomic import replacing
 from solvergen.solver.files.data import ModelData, SolverStateData
-from solvergen.solver.files.naming import model_of, named, owned
+from solvergen.solver.files.naming import learned, model_of, named, owned
 from solvergen.solver.files.optimizers import definition_of_spec, solver_type
 from solvergen.solver.files.reading import about
 from solvergen.solver.files.request import MOST_UPDATES
@@ -84,10 +84,12 @@ def write_optimizer(
             f"{path}: torch has no optimizer with the states of {spec}; with --to they can be rewritten for "
             f"one of {', '.join(_CLASSES)}"
         )
-    names = state.extra.get("parameters") or (None if model is None else list(owned(model)))
-    if names is None:
-        raise SolverFileError(f"{path}: without its model nothing says what the parameters are")
     states = _STATES[spec]
+    names = state.extra.get("parameters")
+    if not names:
+        if model is None:
+            raise SolverFileError(f"{path}: without its model nothing says what the parameters are")
+        names = list(learned(model, len(state.history) // len(states)))
     ours = state.extra.get("states", list(states))
     if list(ours) != list(states) or len(state.history) != len(names) * len(states):
         raise SolverFileError(

@@ -24,7 +24,7 @@ app = typer.Typer(
 )
 
 _CAFFES_NAME = re.compile(r"\.(caffemodel|solverstate)(\.h5)?$", re.IGNORECASE)
-_ENDINGS = ".caffemodel, .solverstate, both with .h5, .safetensors"
+_ENDINGS = ".caffemodel, .solverstate, both with .h5, .safetensors, .h5"
 
 SolverFile = Annotated[
     Path,
@@ -116,7 +116,9 @@ def diff(
 
 @app.command("convert")
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="FILE", help=f"A file ({_ENDINGS}).", show_default=False)],
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help=f"A file ({_ENDINGS}, .pt, .pth).", show_default=False)
+    ],
     target: Annotated[
         Path,
         typer.Argument(metavar="TARGET", help="What to write; its ending is the format.", show_default=False),
@@ -158,7 +160,7 @@ def convert(
         typer.Option(
             "--solver",
             metavar="FILE",
-            help="The solver file whose hyperparameters an optimizer's file gets.",
+            help="The solver file that says rule and hyperparameters, where the file doesn't.",
             show_default=False,
         ),
     ] = None,

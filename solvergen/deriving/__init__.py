@@ -21,6 +21,7 @@ def derive(
     base: str | os.PathLike[str],
     *,
     name: str | None = None,
+    class_name: str | None = None,
     summary: str | None = None,
     penalty: str | None = None,
     project: str | None = None,
@@ -39,6 +40,7 @@ def derive(
     Args:
         base: the name of a spec that comes with solvergen, or the path of a spec's file.
         name: what the rule is called, in snapshots too; ``base`` with ``_derived`` by default.
+        class_name: what the class is called; ``name`` in CamelCase by default.
         summary: what it is, in a sentence.
         penalty: a term of the loss in ``param`` and hyperparameters: its derivative is added to the gradient.
         project: what becomes of the parameter's new value.
@@ -54,6 +56,7 @@ def derive(
     request = Request.of(
         base,
         name=name,
+        class_name=class_name,
         summary=summary,
         penalty=penalty,
         project=project,

@@ -33,6 +33,11 @@ class Request:
     @staticmethod
     def of(base: str | os.PathLike[str], **arguments: Any) -> Request:
         """The request that ``derive`` was called with. Raises OptimizerError."""
+        if meant := _spec_of_class(base):
+            of_class = getattr(base, "__name__", base)
+            raise OptimizerError(
+                f"derive needs the name of a spec, not of a class: {meant!r}, not {of_class}"
+            )
         if not isinstance(base, (str, os.PathLike)) or not isinstance(os.fspath(base), str) or base == "":
             raise OptimizerError(f"derive needs the name of a spec, or a path of one, not {base!r:.60}")
         path = Path(base)
@@ -54,7 +59,8 @@ class Request:
         declared["options"] = _defaults(declared["options"], (bool,))
         transforms = [transform] if isinstance(transform, str) else _list(transform, "transform")
         changed = {"change": _list(changes, "changes"), "constraints": given.pop("constraints")}
-        head = {"name": name, "summary": summary}
+        class_name = given.pop("class_name")
+        head = {"name": name, "class_name": class_name, "summary": summary}
         if not transforms:
             parts = [(name, {**head, "extends": stem, **declared, **changed, **given})]
         elif not any(changed.values()):
@@ -68,6 +74,18 @@ class Request:
             parts = [(between, first), (name, last)]
         texts = tuple((part, _text(document)) for part, document in parts)
         return Request(os.fspath(base), name, path.parent if by_path else None, texts)
+
+
+def _spec_of_class(base: object) -> str | None:
+    """The name of the spec that a class of optimizers was made of, given it or its name as it is imported."""
+    if isinstance(base, str) and base[:1].isupper():
+        from solvergen import optimizers
+
+        base = getattr(optimizers, base) if base in optimizers.__all__ else None
+    if not isinstance(base, type):
+        return None
+    name = getattr(getattr(base, "definition", None), "name", None)
+    return name if isinstance(name, str) else None
 
 
 def _text(document: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ numbers or to "rows" (one for each index of the first axis), or one of these for
 What isn't named is one block."""
 
 
-def docstring_lines(spec: Spec, *, has_blocks: bool = False) -> list[str]:
+def docstring_lines(spec: Spec, *, has_blocks: bool) -> list[str]:
     """The docstring of the class of ``spec``: equations, arguments, state, conventions, counterparts.
 
     ``has_blocks``: the constructor takes ``blocks``.

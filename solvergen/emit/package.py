@@ -44,11 +44,16 @@ class PackageContext:
     """(class, module, summary), sorted by module"""
 
 
+def takes_blocks(unit: Unit) -> bool:
+    """Whether the constructor takes ``blocks``."""
+    return unit.schedule.view == "blocks"
+
+
 def class_text(unit: Unit) -> str:
     """``<name>/__init__.py``: the optimizer's class."""
     template = "package/optimizer.py.j2"
     spec = unit.spec
-    has_blocks = unit.schedule.view == "blocks"
+    has_blocks = takes_blocks(unit)
     context = ClassContext(
         name=spec.name,
         class_name=spec.class_name,

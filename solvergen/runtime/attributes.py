@@ -8,6 +8,7 @@ from solvergen.errors import HyperparameterError, UnknownAttribute
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.groups import MULTIPLIERS
 from solvergen.runtime.naming import did_you_mean
+from solvergen.runtime.wrappers import BROUGHT
 
 if TYPE_CHECKING:
     from solvergen.runtime.optimizer import Optimizer
@@ -52,6 +53,10 @@ class Attributes:
             )
         if name in MULTIPLIERS:
             raise UnknownAttribute(f"{name} belongs to a group: opt.groups[i].{name}")
+        if name in BROUGHT:
+            raise UnknownAttribute(
+                f"{definition.class_name} has {name} if it is made with wrappers=Wrappers({BROUGHT[name]})"
+            )
         public = [n for n in dir(type(self)) if not n.startswith("_")]
         raise UnknownAttribute(
             f"{definition.class_name} has no attribute {name!r}"

@@ -277,6 +277,12 @@ def _why_not_an_array(value: Any) -> str:
         return f"{named}: it lives on a GPU; use backend='cuda' with all arrays there, or copy it to the host"
     if isinstance(value, np.ndarray):
         return f"{named}: pass a plain view of it, array.view(numpy.ndarray), if that is what you mean"
+    if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+        if str(value.dtype) == "torch.bfloat16":
+            view = "x.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"
+        else:
+            view = "x.detach().numpy()"
+        return f"{named}: pass {view}, which shares its memory"
     if hasattr(type(value), "__dlpack__") or hasattr(type(value), "__array__"):
         return f"{named}: pass np.asarray(x), and see that it shares memory where that matters"
     if isinstance(value, (int, float, list, tuple)):

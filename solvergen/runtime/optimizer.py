@@ -236,6 +236,7 @@ class Optimizer(Attributes):
         skip: Skip | None = None,
     ) -> bool:
         """A step by the gradients that are bound. ``finish`` is what comes behind the launches."""
+        # A function that evaluates may assign others, which hold from the next step on.
         constraints = self._constraint.constraints
         try:
             if self._policy != "propagate":
@@ -266,7 +267,7 @@ class Optimizer(Attributes):
             if skip is not None and skip.is_set():
                 self._unsettled.settle()
                 return False
-            uninterrupted(partial(self._constrain, bound.members))
+            self._constrain(bound.members)
         return True
 
     def _other_launch(self, closure: Closure | None, skip: Skip | None) -> Callable[..., object]:
@@ -304,6 +305,19 @@ class Optimizer(Attributes):
 
     def _prepare(self) -> None:
         """The last of what is done when an optimizer is made."""
+
+    def _constrain(self, members: Sequence[int] | None) -> None:
+        """Hand the parameters that were updated to the function that constrains them."""
+
+        def constrain() -> None:
+            self._calling = "the function that constrains its parameters"
+            try:
+                interruptible(partial(self._constraint.call, members))
+            finally:
+                self._calling = ""
+                self._copy(members)
+
+        uninterrupted(constrain)
 
     def _copy(self, members: Sequence[int] | None) -> None:
         """Make the copies of these parameters anew: wrapped optimizers may have some."""
@@ -353,16 +367,6 @@ class Optimizer(Attributes):
             ) from problem
         if not self._may_step(bound, flat):
             raise LeftOut
-
-    def _constrain(self, members: Sequence[int] | None) -> None:
-        """Hand the parameters that were updated to the function that constrains them. Signals are held back
-        but while it runs, so that copies are made whatever comes."""
-        self._calling = "the function that constrains its parameters"
-        try:
-            interruptible(lambda: self._constraint.call(members))
-        finally:
-            self._calling = ""
-            self._copy(members)
 
     @property
     def constraint(self) -> Mapping[str, Constraint] | ConstraintFunction | None:
@@ -567,16 +571,15 @@ class Optimizer(Attributes):
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
         self._check_idle("load and load_state_dict")
         data = self._adapted(data, source)
-        take: Callable[[], None] | None = None
+        take_constraints = self._constraint.prepared(data, source) if hyperparameters else None
         frozen = self._frozen
         if hyperparameters:
-            take = self._constraint.prepared(data, source)
             frozen = positions_of(self._positions, data.frozen, f"'frozen' in {source}")
 
         def behind() -> None:
             self._freeze(frozen)
-            if take is not None:
-                take()
+            if take_constraints is not None:
+                take_constraints()
             self._refresh()
 
         restoring.restore(

@@ -40,7 +40,11 @@ def adopted(backend: Backend, name: str, present: Array, array: object) -> Array
 
     Raises ArrayError if it can't be that.
     """
-    checked = backend.adopt(f"{name} (its copy)", array)
+    try:
+        checked = backend.adopt(name, array)
+    except ArrayError as error:
+        told = str(error).removeprefix(f"parameter {name!r} ")
+        raise ArrayError(f"the array for the copy of {name!r} {told}") from None
     found = f"{backend.dtype_of(checked)}{tuple(checked.shape)}"
     expected = f"{backend.dtype_of(present)}{tuple(present.shape)}"
     if found != expected:

@@ -38,8 +38,7 @@ def host_flag(flag: Any) -> np.ndarray[Any, Any]:
     """A flag that is a NumPy array. Raises ArrayError for what isn't one."""
     if type(flag) not in ARRAY_TYPES:
         raise ArrayError(
-            f"found_inf is a {type_name(flag)}, not a number or a numpy.ndarray of one element; pass bool(x) "
-            "or np.asarray(x)"
+            f"found_inf is a {type_name(flag)}, not a number or a numpy.ndarray of one element: pass bool(x)"
         )
     array: np.ndarray[Any, Any] = flag
     check_flag(array.size, array.dtype)

@@ -22,6 +22,18 @@ Shadow = Literal["bfloat16", "float16"]
 SHADOWS: tuple[Shadow, ...] = ("bfloat16", "float16")
 """The types that a copy of the parameters may have."""
 
+BROUGHT = {
+    "averaged": "average=...",
+    "averages": "average=...",
+    "clip_norm": "clip_grad_norm=...",
+    "flush": "accumulate=...",
+    "pending": "accumulate=...",
+    "refresh_shadows": "shadow=...",
+    "shadows": "shadow=...",
+    "wrappers": "...",
+}
+"""The attributes that only a wrapped optimizer has, and what brings them."""
+
 
 @dataclass(frozen=True, repr=False)
 class Wrappers:
@@ -199,6 +211,17 @@ def wrapper_hyperparameters(wrappers: Wrappers, definition: Definition) -> dict[
             "times of; use l2, or shrink parameters between steps"
         )
     return {name: float(value) for name, value in values.items()}
+
+
+SAID_BY = {
+    "wrap_accumulate": "accumulate",
+    "wrap_clip_tensor": "clip_tensor_norm",
+    "wrap_clip_global": "clip_grad_norm",
+    "wrap_keep_average": "average",
+    "wrap_write_update": "write_update",
+    **{f"wrap_keep_{dtype}": "shadow" for dtype in SHADOWS},
+}
+"""What in ``Wrappers`` decides each of the options."""
 
 
 def wrapper_options(wrappers: Wrappers) -> dict[str, bool]:

@@ -33,6 +33,7 @@ from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
 from solvergen.runtime.wrappers import (
     PREFIX,
+    SAID_BY,
     Wrappers,
     wrapper_hyperparameters,
     wrapper_options,
@@ -85,8 +86,8 @@ class WrappedOptimizer(Optimizer):
             for name, value in wanted.items():
                 if group.options[name] != value:
                     raise HyperparameterError(
-                        f"these wrappers would turn {name} {'on' if value else 'off'}, which is compiled in; "
-                        "make a new optimizer with them"
+                        f"these wrappers say {SAID_BY[name]} otherwise than those that are compiled in; make "
+                        "a new optimizer with them"
                     )
         self.set(**wrapper_hyperparameters(checked, self.definition))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from solvergen.errors import BackendUnavailable, KernelBuildError
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.cuda.nvrtc import INSTALL_HINT
+from solvergen.runtime.cuda.nvrtc import INSTALL_EXTRA
 
 Kernel = Any
 """A loaded kernel, as the device that loaded it knows it."""
@@ -88,7 +88,7 @@ def unavailable() -> str | None:
     try:
         import cupy
     except ImportError as problem:
-        return f"CuPy can't be imported ({problem}); {INSTALL_HINT}"
+        return f"CuPy can't be imported ({problem}); {INSTALL_EXTRA}"
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as problem:

@@ -38,9 +38,12 @@ FLAGS = (
 )
 """What every kernel is compiled with, besides architecture and macros: IEEE arithmetic as written."""
 
+INSTALL_EXTRA = (
+    "install solvergen's extra for your CUDA version (pip install 'solvergen[cuda12]' or 'solvergen[cuda13]')"
+)
+
 INSTALL_HINT = (
-    "install solvergen's extra for your CUDA version (pip install 'solvergen[cuda12]' or "
-    f"'solvergen[cuda13]'), or set CUDA_PATH to a CUDA toolkit, or {LIBRARY_VARIABLE} to the library itself"
+    f"{INSTALL_EXTRA}, or set CUDA_PATH to a CUDA toolkit, or {LIBRARY_VARIABLE} to the library itself"
 )
 
 

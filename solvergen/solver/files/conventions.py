@@ -156,7 +156,7 @@ def _scaled(array: HostArray, factor: float, *, inverse: bool = False) -> HostAr
 def _rates(rates: Sequence[float | None]) -> list[float]:
     known = [rate for rate in rates if rate is not None]
     if len(known) != len(rates):
-        raise SolverFileError("Caffe's momentum holds the learning rate, the other doesn't: give lr")
+        raise SolverFileError("Caffe's momentum holds the learning rate, the other doesn't: give lr, --lr")
     if any(not rate > 0 or not np.isfinite(rate) for rate in known):
         raise SolverFileError(f"a learning rate of {min(known)}: it must be above 0, since it is divided by")
     return known
@@ -164,7 +164,9 @@ def _rates(rates: Sequence[float | None]) -> list[float]:
 
 def _decay(momentum: float | None) -> float:
     if momentum is None:
-        raise SolverFileError("a momentum is a mean of gradients times 1 / (1 - momentum): give momentum")
+        raise SolverFileError(
+            "a momentum is a mean of gradients times 1 / (1 - momentum): give momentum, --momentum"
+        )
     if not 0 <= momentum < 1:
         raise SolverFileError(
             f"a momentum of {momentum}: between it and a mean of gradients it must be in [0, 1)"

@@ -21,7 +21,7 @@ from solvergen.solver.files.conventions import convert as convert_history
 from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
 from solvergen.solver.files.names import SUFFIXES, Pair, format_of
-from solvergen.solver.files.naming import model_of, named, owned
+from solvergen.solver.files.naming import learned, model_of, named
 from solvergen.solver.files.pair import write_model, write_pair_at, write_state
 from solvergen.solver.files.reading import about, kind_of, read_model, read_pair, read_state
 from solvergen.solver.files.request import Conventions, Form, Request, TorchFiles
@@ -73,7 +73,7 @@ def convert(source: str, target: str, wanted: Request | None = None) -> tuple[st
             )
         assert found.model is not None
         return (_write_model(target, found.model, form, wanted, source), *said)
-    spec = wanted.spec or _spec_of(state)
+    spec = wanted.spec or _spec_of(state) or _spec_chosen(wanted)
     if wanted.conventions is not None:
         state, carried = _carried(source, state, wanted.conventions, spec)
         said, spec = [*said, *carried], wanted.conventions.after
@@ -162,8 +162,6 @@ def _write_optimizer(
     wanted: Request,
     said: list[str],
 ) -> tuple[str, ...]:
-    if spec is None and wanted.chosen is not None:
-        spec = wanted.chosen.optimizer_class.definition.name
     if spec is None:
         raise SolverFileError(f"{source}: the file doesn't say of which optimizer it is: give --from")
     _check_free(target, wanted.force)
@@ -195,12 +193,13 @@ def _write_torch(
         )
     beside = target.removesuffix(TORCH_PAIR[1]) + TORCH_PAIR[0]
     _check_free(target, wanted.force)
+    if with_model:
+        _check_free(beside, wanted.force)
     torch = _torch(wanted, target)
     if wanted.chosen is not None:
         state, more = _with_settings(state, model, wanted.chosen, spec)
         said = [*said, *more, *optimizers.left_behind(wanted.chosen)]
     if with_model:
-        _check_free(beside, wanted.force)
         said = [*said, f"{beside}: its model"]
     torch.write_optimizer(target, state, spec, model, beside if with_model else None)
     if "groups" not in state.extra:
@@ -213,7 +212,10 @@ def _with_settings(
 ) -> tuple[SolverStateData, list[str]]:
     """The state with the hyperparameters of a solver file, in one group, and what is to be said of it."""
     before, said = chosen.optimizer_class.definition.name, []
-    names = state.extra.get("parameters") or list(owned(model) if model is not None else ())
+    names = state.extra.get("parameters")
+    if not names:
+        states = len(optimizers.history_names_of(optimizers.definition_of_spec(spec))) or 1
+        names = [] if model is None else list(learned(model, len(state.history) // states))
     values = dict(chosen.hyperparameters)
     values |= _renamed(values, SYNONYMS_OF.get(before, {}))
     if _is_l1(chosen.options, values):
@@ -347,6 +349,14 @@ def _spec_of(state: SolverStateData) -> str | None:
     if caffes is not None and (states is None or list(states) == list(OF_CAFFE[caffes])):
         return caffes
     return optimizers.spec_of_class(known)
+
+
+def _spec_chosen(wanted: Request) -> str | None:
+    """The rule of the solver file that is given, unless that is of the rule that the state is to become."""
+    if wanted.chosen is None:
+        return None
+    spec = wanted.chosen.optimizer_class.definition.name
+    return None if wanted.conventions is not None and wanted.conventions.after == spec else spec
 
 
 def _model_of(target: str) -> str:

@@ -73,6 +73,16 @@ def owned(model: ModelData) -> dict[str, HostArray]:
     return dict(found.values())
 
 
+def learned(model: ModelData, count: int) -> dict[str, HostArray]:
+    """The ``count`` parameters of a model that a history is of, where nothing names them.
+
+    In Caffe they are all that there are; a net of torch's has running means besides, which aren't learned.
+    """
+    found = owned(model)
+    rest = {name: array for name, array in found.items() if name.rpartition(".")[2] not in _STATISTICS}
+    return rest if len(rest) == count else found
+
+
 def model_of(arrays: Mapping[str, HostArray], name: str = "") -> ModelData:
     """A model of arrays by name: what is before the last dot is the layer.
 

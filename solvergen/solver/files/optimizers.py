@@ -14,6 +14,7 @@ from solvergen.runtime.naming import did_you_mean, listed, quoted
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.history import SPEC_OF_TYPE, arranged, history_names
+from solvergen.solver.files.naming import learned as learned_by_count
 from solvergen.solver.files.naming import model_of, owned
 from solvergen.solver.registry import find_optimizer, optimizer_names, optimizer_of_spec
 
@@ -85,6 +86,8 @@ def optimizer_of(
         }
         for name in names
     }
+    if rest := [name for name in ({} if model is None else owned(model)) if name not in params]:
+        said.append(f"{listed(rest)} of its model stay behind: an optimizer holds what it learns")
     extra = state.extra
     counts = extra.get("counts", dict.fromkeys(params, state.iter))
     whole = extra.get("digest") == definition.digest and "scalars" in extra
@@ -118,10 +121,9 @@ def _parameters(
             name: np.zeros(array.shape, array.dtype)
             for name, array in zip(learned, state.history[:count], strict=True)
         }
-    found = owned(model)
-    if learned is None:
-        # Caffe's files name none; in Caffe all of a net's parameters are in the history.
+    if learned is None:  # Caffe's files name none
         count, odd = divmod(len(state.history), max(len(history_names_of(definition)), 1))
+        found = learned_by_count(model, count)
         if odd or (state.history and count != len(found)):
             raise SolverFileError(
                 f"{source}: a history of {len(state.history)} arrays, and {len(found)} parameters in the "
@@ -129,6 +131,7 @@ def _parameters(
                 "--shared LAYER/NUMBER=LAYER/NUMBER does)"
             )
         return found
+    found = owned(model)
     if missing := [name for name in learned if name not in found]:
         raise SolverFileError(f"{source}: its model has no parameter {listed(missing)}")
     return {name: found[name] for name in learned}

@@ -374,6 +374,12 @@ def test_list_as_a_page_and_a_spec_in_words(here: Path, capsys: pytest.CaptureFi
     code, out, err = said(capsys, "show", "plain", "--stage", "doc")
     assert (code, err) == (0, "")
     assert "\nArgs:\n" in out
+    assert "blocks" not in out
+    (here / "specs" / "halves.yaml").write_text(
+        "name: halves\nsummary: Steps by the mean of each block.\nhyperparameters: {lr: {default: 0.1}}\n"
+        "update: ['param = param - lr*mean(grad, blocks)']\n"
+    )
+    assert "\n    blocks: into how many equal" in said(capsys, "show", "halves", "--stage", "doc")[1]
 
 
 # schema

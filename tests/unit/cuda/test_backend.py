@@ -405,8 +405,9 @@ class TestUnavailable:
 
     def test_without_cupy(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "cupy", None)
-        with pytest.raises(BackendUnavailable, match=r"CuPy.*solvergen\[cuda12\]"):
+        with pytest.raises(BackendUnavailable, match=r"CuPy.*solvergen\[cuda12\]") as raised:
             CudaBackend()
+        assert "CUDA_PATH" not in str(raised.value)  # which would bring no CuPy
 
     def test_without_a_driver(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def count() -> int:

@@ -99,6 +99,7 @@ def test_it_is_the_rule_that_a_file_would_say(tmp_path):
 
 def test_transforms(tmp_path):
     cls = derive("adamw", transform="cautious")
+    assert derive("adamw", transform="cautious", class_name="MyAdamW").__name__ == "MyAdamW"
     path = tmp_path / "adamw_derived.yaml"
     path.write_text("name: adamw_derived\nsummary: The same.\nof: adamw\ntransform: [cautious]\n")
     assert cls.definition.digest == compile_spec(read_spec(path)).spec.digest
@@ -309,6 +310,8 @@ class TestMistakes:
         assert str(found.location) == "derive('sgd'):4:11"
         assert found.source == 'penalty: "l3*abs(param)"'
         assert found.message == "unknown name 'l3'"
+        with pytest.raises(SpecError, match=r"unknown name 'l3' \(declare it under hyperparameters\)"):
+            derive("sgd", penalty="l3*abs(param)")
 
     @pytest.mark.parametrize(
         ("args", "kwargs", "codes"),
@@ -332,6 +335,8 @@ class TestMistakes:
         ("args", "kwargs", "message"),
         [
             ((3,), {}, "derive needs the name of a spec, or a path of one, not 3"),
+            ((SGD,), {}, "derive needs the name of a spec, not of a class: 'sgd', not SGD"),
+            (("AdamMini",), {}, "derive needs the name of a spec, not of a class: 'adam_mini', not AdamMini"),
             (("sgd",), {"hyperparameters": 3}, "hyperparameters of derive must be a mapping of names, not 3"),
             (("sgd",), {"changes": {"replace": "g"}}, "changes of derive must be a list, not {'replace'"),
             (

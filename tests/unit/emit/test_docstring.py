@@ -30,7 +30,7 @@ def test_what_another_library_calls_it(counterpart, text):
 
 
 def test_all_sections_in_order(tmp_path):
-    lines = docstring_lines(read(tmp_path, EVERYTHING))
+    lines = docstring_lines(read(tmp_path, EVERYTHING), has_blocks=False)
     heads = [
         line for line in lines if line.endswith(":") and not line.startswith(" ") and line.count(" ") == 0
     ]
@@ -44,7 +44,7 @@ def test_all_sections_in_order(tmp_path):
 
 def test_an_argument_that_its_spec_says_nothing_of_has_a_sentence_too(tmp_path):
     text = MINIMAL.replace("hyperparameters:\n", "hyperparameters:\n  gain: {default: 1.0}\n")
-    lines = docstring_lines(read(tmp_path, text + "options:\n  swap: {default: false}\n"))
+    lines = docstring_lines(read(tmp_path, text + "options:\n  swap: {default: false}\n"), has_blocks=False)
     assert "    gain: any number." in lines
     assert "    swap: True or False." in lines
     assert not any(line.endswith(": .") for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +99,10 @@ def test_every_update_kernel(name: str, compiler: nvrtc.Nvrtc) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    os.environ.get("SOLVERGEN_STATIC") != "all",
+    reason="thousands of kernels, six minutes and more: nox -s static, or SOLVERGEN_STATIC=all",
+)
 @compilers
 def test_every_setting_with_every_pair_of_types(compiler: nvrtc.Nvrtc) -> None:
     """The capability turns with them, out of step."""

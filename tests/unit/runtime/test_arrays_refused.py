@@ -64,6 +64,19 @@ def test_parameters_that_cannot_be_updated(case):
     assert "'layer1.weight'" in str(raised.value)
 
 
+def test_tensors_of_torch_are_refused_with_what_shares_their_memory():
+    torch = pytest.importorskip("torch")
+    weight = torch.nn.Linear(2, 3).weight  # np.asarray refuses it, since it wants a gradient
+    with pytest.raises(ArrayError, match=r"pass x\.detach\(\)\.numpy\(\), which shares its memory"):
+        Adam(weight)
+    half = weight.detach().bfloat16()
+    with pytest.raises(ArrayError, match=r"view\(torch\.int16\)\.numpy\(\)\.view\(ml_dtypes\.bfloat16\)"):
+        Adam(half)
+    array = half.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    Adam(array, lr=1.0).step(np.ones(array.shape, F))
+    assert_same_bits(half.float().numpy(), array.astype(F))
+
+
 def test_arrays_of_other_libraries():
     class OnGpu:
         __cuda_array_interface__ = {"data": (0, False)}  # noqa: RUF012

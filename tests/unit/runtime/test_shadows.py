@@ -209,7 +209,7 @@ class TestArraysOfOnesOwn:
             (np.zeros(4, np.float16), r"float16\(4,\); it must be bfloat16\(4,\)"),
             (half[:3], r"bfloat16\(3,\); it must be bfloat16\(4,\)"),
             (param.view(ml_dtypes.bfloat16)[:4], "share memory"),
-            ([0.0] * 4, "a list"),
+            ([0.0] * 4, "the array for the copy of 'a' is a list"),
         ):
             with pytest.raises(ArrayError, match=what):
                 opt.shadows = {"a": wrong}
@@ -237,7 +237,7 @@ class TestSettings:
         opt = SGD([np.ones(3, F)], backend="numpy", wrappers=Wrappers())
         with pytest.raises(OptimizerError, match="keeps no copy"):
             opt.shadows  # noqa: B018
-        with pytest.raises(HyperparameterError, match="compiled in"):
+        with pytest.raises(HyperparameterError, match="say shadow otherwise than those that are compiled in"):
             opt.wrappers = SHADOW
 
     @pytest.mark.parametrize("suffix", ["h5", "safetensors"])

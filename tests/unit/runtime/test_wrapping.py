@@ -145,7 +145,7 @@ class TestChanging:
         opt.wrappers = Wrappers(accumulate=5)
         assert opt.wrap_every == 5
         plain = made(params(rng), Wrappers())
-        with pytest.raises(HyperparameterError, match="turn wrap_accumulate on"):
+        with pytest.raises(HyperparameterError, match="say accumulate otherwise"):
             plain.wrappers = Wrappers(accumulate=2)
         with pytest.raises(HyperparameterError, match="can't begin to accumulate"):
             plain.wrap_every = 2

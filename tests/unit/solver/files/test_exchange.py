@@ -182,6 +182,12 @@ def test_caffes_files_take_hyperparameters_from_the_solver_file(tmp_path, form):
     said = convert(state, bare, Request(form="optimizer", spec="caffe_sgd"))
     assert any("hyperparameters are the defaults" in text for text in said)
     convert(state, told, Request(form="optimizer", chosen=optimizer_of(one.param)))
+    # The solver file may be of what it is to become.
+    becoming = Request(
+        form="optimizer", chosen=optimizer_of(one.param), conventions=Conventions(None, "caffe_sgd")
+    )
+    with pytest.raises(SnapshotError, match="give --from"):
+        convert(state, str(tmp_path / "other.h5"), becoming)
     found, default = (snapshots.load(path).groups[0].hyperparameters for path in (told, bare))
     assert (found["momentum"], found["lr"]) == (float(np.float32(0.9)), 0.125)
     assert default["momentum"] == 0.0
@@ -383,8 +389,8 @@ class TestTorch:
         torch.save(optimizer.state_dict(), tmp_path / "u.optimizer.pt")
         torch.save(module.state_dict(), tmp_path / "u.model.pt")
         back = str(tmp_path / "u_iter_3.state.safetensors")
-        spec = {"AdamW": "adamw"}.get(cls)
-        convert(str(tmp_path / "u.optimizer.pt"), back, Request(spec=spec, torch=self.files))
+        convert(str(tmp_path / "u.optimizer.pt"), back, Request(torch=self.files))
+        assert read_state(back).extra["solver_type"] == cls
         more = {"hyperparameters": {"momentum": 0.5}} if cls == "SGD" else {}
         after = self.solver(tmp_path, optimizer=cls, **more)
         after.restore(back)
@@ -396,6 +402,41 @@ class TestTorch:
                 np.testing.assert_array_equal(values[blob.name], entry[theirs].numpy())
         if cls != "SGD":
             assert after.iter == 3 + (to is None)
+
+    def test_caffes_state_of_a_net_with_running_means(self, tmp_path):
+        """Which blobs are learned their names tell; the rule and its settings are the solver file's."""
+        from solvergen.solver.choice import optimizer_of
+
+        torch = self.torch
+        one = self.solver(tmp_path, form="BINARYPROTO", momentum=0.5)
+        one.step(2)
+        _, state = one.snapshot()
+        target = str(tmp_path / "t.optimizer.pt")
+        asked = Request(
+            conventions=Conventions(None, "sgd", lr=0.125), chosen=optimizer_of(one.param), torch=self.files
+        )
+        convert(state, target, asked)
+        module = self.module()
+        module.load_state_dict(torch.load(tmp_path / "t.model.pt", weights_only=True))
+        optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
+        optimizer.load_state_dict(torch.load(target, weights_only=True))
+        assert optimizer.param_groups[0]["momentum"] == 0.5
+        for parameter, history in zip(module.parameters(), read_state(state).history, strict=True):
+            held = optimizer.state[parameter]["momentum_buffer"].numpy()
+            np.testing.assert_array_equal(held, history / np.float32(0.125))
+        said = convert(state, str(tmp_path / "o.safetensors"), Request(form="optimizer", spec="caffe_sgd"))
+        assert any("'1.running_mean' and '1.running_var' of its model stay behind" in one for one in said), (
+            said
+        )
+        assert len(snapshots.load(tmp_path / "o.safetensors").tensors) == len(list(module.parameters()))
+
+    def test_what_cant_be_converted_leaves_no_file(self, tmp_path):
+        one = self.solver(tmp_path, momentum=0.5)
+        _, state = one.snapshot()
+        there = sorted(tmp_path.iterdir())
+        with pytest.raises(SolvergenError, match="torch has no optimizer with the states of caffe_sgd"):
+            convert(state, str(tmp_path / "t.optimizer.pt"), Request(torch=self.files))
+        assert sorted(tmp_path.iterdir()) == there
 
     def test_numbers_of_parameters_are_those_of_the_module(self, tmp_path):
         torch = self.torch
