@@ -11,6 +11,7 @@ import math
 import os
 import pickle
 import stat
+import struct
 import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -175,7 +176,15 @@ def _check_archive(path: str) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             inside = sum(member.file_size for member in archive.infolist())
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError):
+    except (
+        zipfile.BadZipFile,
+        struct.error,
+        ArithmeticError,
+        LookupError,
+        ValueError,
+        RuntimeError,
+        EOFError,
+    ):
         return  # torch says what is wrong with it
     size = os.stat(path).st_size
     if inside > max(_EXPANDED, 100 * size):

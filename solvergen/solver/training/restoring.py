@@ -141,7 +141,10 @@ def _extra(solver: Solver) -> dict[str, Any]:
             name: {key: float(value) for key, value in values.items()}
             for name, values in solver.update.beside(solver.update.scalar_states).items()
         },
-        "lines": solver.update.beside(solver.update.line_states),
+        "lines": {
+            name: {key: to_host(value) for key, value in values.items()}
+            for name, values in solver.update.beside(solver.update.line_states).items()
+        },
         "shared": _own(optimizer.shared),
         "groups": solver.update.groups,
         "policy": {"name": solver.policy.name, "state": dict(solver.policy_state)},

@@ -40,7 +40,10 @@ from tests.unit.solver.files.caffe_bytes import (
 
 EXTRA = {
     "solver_type": "Adam",
-    "policy": {"current_step": 3, "best": math.inf, "worst": -math.inf, "none": None},
+    "policy": {
+        "name": "plateau",
+        "state": {"current_step": 3, "best": math.inf, "worst": -math.inf, "none": None},
+    },
     "rng": {
         "key": np.arange(624, dtype=np.uint32),
         "pcg": 2**127 + 1,
@@ -50,7 +53,7 @@ EXTRA = {
     "losses": [0.1, math.nan, -0.0, 5e-324],
     "position": (3, (4, 5)),
     "$odd": {"$tuple": 1},
-    "scalars": {"mu": np.float32(0.1), "d": np.array(1e-6)},
+    "numbers": {"mu": np.float32(0.1), "d": np.array(1e-6)},
 }
 
 
