@@ -25,9 +25,12 @@ class Constrain(Optimizer):
         when bounded: lower = where(from_below != 0, low, -1/abs(from_below))
         when bounded: upper = where(from_above != 0, high, 1/abs(from_above))
         when bounded: param = clip(param, lower, upper)
-        when not bounded: norm = norm2(param)
-        when not bounded and unit: param = param/(1e-7 + norm)
-        when not bounded and not unit: param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))
+        when unchanged: param = param
+        when not bounded and not unchanged: norm = norm2(param)
+        when not bounded and not unchanged and unit: param = param/(1e-7 + norm)
+        when not bounded and not unchanged and not unit: param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))
+        when wrap_keep_bfloat16: wrap_bfloat16 = param
+        when wrap_keep_float16: wrap_float16 = param
 
     Args:
         params: an array, a list of arrays, a mapping of names to arrays, or a list of groups (dicts with
@@ -39,9 +42,18 @@ class Constrain(Optimizer):
         rate: how far norms go to where they belong (at least 0 and at most 1).
         bounded: elements have bounds, instead of the norm.
         unit: norms become 1, instead of staying between low and high.
+        unchanged: elements stay as they are, and only copies of them are made.
+        wrap_keep_bfloat16: there is a copy of the parameter in bfloat16.
+        wrap_keep_float16: there is a copy of the parameter in float16.
         backend: numpy, cpu, cuda, or auto: where the arrays live.
         nonfinite: what gradients with infinities or NaN do: propagate, skip (the step) or raise.
         wrappers: what wraps the update: clipping, accumulation and more.
+
+    State:
+        wrap_bfloat16: copy of the parameter in another type (shaped as the parameter, of its compute
+            type; begins at param; only when wrap_keep_bfloat16; for the caller to read).
+        wrap_float16: copy of the parameter in another type (shaped as the parameter, of its compute type;
+            begins at param; only when wrap_keep_float16; for the caller to read).
     """
 
     definition = DEFINITION
@@ -63,6 +75,9 @@ class Constrain(Optimizer):
         rate: float = 1.0,
         bounded: bool = False,
         unit: bool = False,
+        unchanged: bool = False,
+        wrap_keep_bfloat16: bool = False,
+        wrap_keep_float16: bool = False,
         backend: str = "auto",
         nonfinite: str = "propagate",
         wrappers: Wrappers | None = None,
@@ -79,6 +94,9 @@ class Constrain(Optimizer):
             options={
                 "bounded": bounded,
                 "unit": unit,
+                "unchanged": unchanged,
+                "wrap_keep_bfloat16": wrap_keep_bfloat16,
+                "wrap_keep_float16": wrap_keep_float16,
             },
             backend=backend,
             nonfinite=nonfinite,

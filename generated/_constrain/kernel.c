@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 2
+#define SG_BUFFERS 4
 #define SG_SCALARS 2
 #define SG_WIDE 5
 #define SG_VALUES 2
@@ -138,6 +138,12 @@ typedef sg_real sg_grad;
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
 
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
+
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
     int32_t tensor;
@@ -233,7 +239,13 @@ SG_FUNCTION double sg_clip64(double x, double low, double high) {
 static __attribute__((noinline)) void sg_run_0(
     sg_param const *restrict sg_param_at,
     sg_grad const *restrict sg_grad_at,
-#if !SG_OPTION_bounded
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 const *restrict sg_wrap_float16_at,
+#endif
+#if !SG_OPTION_bounded && !SG_OPTION_unchanged
     double *restrict sg_lanes_0,
 #endif
     const double *restrict sg_values,
@@ -241,16 +253,17 @@ static __attribute__((noinline)) void sg_run_0(
     (void)sg_row;
     (void)sg_values;
     for (int64_t sg_i = 0; sg_i < sg_count; ++sg_i) {
-#if !SG_OPTION_bounded
+#if !SG_OPTION_bounded && !SG_OPTION_unchanged
         const sg_real param = sg_param_load(sg_param_at, sg_i);
 #endif
 
-#if !SG_OPTION_bounded
+#if !SG_OPTION_bounded && !SG_OPTION_unchanged
         const sg_real param_new = param;
+        const sg_real param_new_2 = param_new;
 #endif
 
-#if !SG_OPTION_bounded
-        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)param_new * (double)param_new);
+#if !SG_OPTION_bounded && !SG_OPTION_unchanged
+        sg_lanes_0[sg_i] = sg_lanes_0[sg_i] + ((double)param_new_2 * (double)param_new_2);
 #endif
     }
 }
@@ -271,7 +284,13 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
             sg_run_0(
                 (sg_param *)buffers[0] + sg_at,
                 (sg_grad *)buffers[1] + sg_at,
-#if !SG_OPTION_bounded
+#if SG_OPTION_wrap_keep_bfloat16
+                (sg_bf16 *)buffers[2] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                (sg_f16 *)buffers[3] + sg_at,
+#endif
+#if !SG_OPTION_bounded && !SG_OPTION_unchanged
                 sg_lanes + 0 * SG_LANES + sg_lane,
 #endif
                 job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
@@ -288,6 +307,12 @@ __attribute__((visibility("default"))) void sg_pass_0(const struct sg_job *job, 
 static __attribute__((noinline)) void sg_run_1(
     sg_param *restrict sg_param_at,
     sg_grad const *restrict sg_grad_at,
+#if SG_OPTION_wrap_keep_bfloat16
+    sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+    sg_f16 *restrict sg_wrap_float16_at,
+#endif
     const double *restrict sg_values,
     const sg_real *restrict sg_row, int64_t sg_count) {
 #if SG_OPTION_bounded
@@ -296,10 +321,10 @@ static __attribute__((noinline)) void sg_run_1(
 #if SG_OPTION_bounded
     const sg_real upper = sg_row[1];
 #endif
-#if !SG_OPTION_bounded && SG_OPTION_unit
+#if !SG_OPTION_bounded && SG_OPTION_unit && !SG_OPTION_unchanged
     const sg_real constant_plus_norm = (sg_real)sg_values[0];
 #endif
-#if !SG_OPTION_bounded && !SG_OPTION_unit
+#if !SG_OPTION_bounded && !SG_OPTION_unit && !SG_OPTION_unchanged
     const sg_real scalar = (sg_real)sg_values[1];
 #endif
     (void)sg_row;
@@ -313,20 +338,40 @@ static __attribute__((noinline)) void sg_run_1(
 #else
         const sg_real param_new = param;
 #endif
-        // param = param/(1e-7 + norm)
-#if !SG_OPTION_bounded && SG_OPTION_unit
-        const sg_real param_new_2 = sg_round_param(param_new / constant_plus_norm);
+        // param = param
+#if SG_OPTION_unchanged
+        const sg_real param_new_2 = sg_round_param(param_new);
 #else
         const sg_real param_new_2 = param_new;
 #endif
-        // param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))
-#if !SG_OPTION_bounded && !SG_OPTION_unit
-        const sg_real param_new_3 = sg_round_param(param_new_2 * scalar);
+        // param = param/(1e-7 + norm)
+#if !SG_OPTION_bounded && SG_OPTION_unit && !SG_OPTION_unchanged
+        const sg_real param_new_3 = sg_round_param(param_new_2 / constant_plus_norm);
 #else
         const sg_real param_new_3 = param_new_2;
 #endif
+        // param = param*(where(rate == 1, clip(norm, low, high), rate*clip(norm, low, high) + (1 - rate)*norm)/(1e-7 + norm))
+#if !SG_OPTION_bounded && !SG_OPTION_unit && !SG_OPTION_unchanged
+        const sg_real param_new_4 = sg_round_param(param_new_3 * scalar);
+#else
+        const sg_real param_new_4 = param_new_3;
+#endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_4;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_4;
+#endif
 
-        sg_param_store(sg_param_at, sg_i, param_new_3);
+        sg_param_store(sg_param_at, sg_i, param_new_4);
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
+#endif
     }
 }
 
@@ -338,6 +383,12 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
         sg_run_1(
             (sg_param *)buffers[0] + chunk->start,
             (sg_grad *)buffers[1] + chunk->start,
+#if SG_OPTION_wrap_keep_bfloat16
+            (sg_bf16 *)buffers[2] + chunk->start,
+#endif
+#if SG_OPTION_wrap_keep_float16
+            (sg_f16 *)buffers[3] + chunk->start,
+#endif
             job->values + (int64_t)job->positions[chunk->tensor] * SG_VALUES,
             (const sg_real *)job->table + (int64_t)job->rows[chunk->tensor] * SG_SCALARS, chunk->count);
     }
@@ -358,36 +409,36 @@ __attribute__((visibility("default"))) void sg_stage_1(const struct sg_stage *st
         double *const sg_shared_new = stage->shared_new;
         (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
         (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_shared_new;
-#if !SG_OPTION_bounded && !SG_OPTION_unit
+#if !SG_OPTION_bounded && !SG_OPTION_unit && !SG_OPTION_unchanged
         const double low = sg_wide[0];
 #endif
-#if !SG_OPTION_bounded && !SG_OPTION_unit
+#if !SG_OPTION_bounded && !SG_OPTION_unit && !SG_OPTION_unchanged
         const double high = sg_wide[1];
 #endif
-#if !SG_OPTION_bounded && !SG_OPTION_unit
+#if !SG_OPTION_bounded && !SG_OPTION_unit && !SG_OPTION_unchanged
         const double rate_equals_one = sg_wide[2];
 #endif
-#if !SG_OPTION_bounded && !SG_OPTION_unit
+#if !SG_OPTION_bounded && !SG_OPTION_unit && !SG_OPTION_unchanged
         const double rate = sg_wide[3];
 #endif
-#if !SG_OPTION_bounded && !SG_OPTION_unit
+#if !SG_OPTION_bounded && !SG_OPTION_unit && !SG_OPTION_unchanged
         const double one_minus_rate = sg_wide[4];
 #endif
         // norm = norm2(param)
-#if !SG_OPTION_bounded
+#if !SG_OPTION_bounded && !SG_OPTION_unchanged
         const double norm = sg_sqrt64(sg_totals[0]);
 #endif
-#if !SG_OPTION_bounded
+#if !SG_OPTION_bounded && !SG_OPTION_unchanged
         const double constant_plus_norm = 1e-07 + norm;
 #endif
-#if !SG_OPTION_bounded && !SG_OPTION_unit
+#if !SG_OPTION_bounded && !SG_OPTION_unit && !SG_OPTION_unchanged
         const double clip_norm_low_high = sg_clip64(norm, low, high);
         const double scalar = (rate_equals_one != 0.0 ? clip_norm_low_high : rate * clip_norm_low_high + one_minus_rate * norm) / constant_plus_norm;
 #endif
-#if !SG_OPTION_bounded
+#if !SG_OPTION_bounded && !SG_OPTION_unchanged
         sg_values[0] = constant_plus_norm;
 #endif
-#if !SG_OPTION_bounded && !SG_OPTION_unit
+#if !SG_OPTION_bounded && !SG_OPTION_unit && !SG_OPTION_unchanged
         sg_values[1] = scalar;
 #endif
     }

@@ -30,43 +30,92 @@ def constraints(
     rate: float,
     bounded: bool,
     unit: bool,
+    unchanged: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> str | None:
     """What is wrong with this choice; None if nothing is."""
     return None
 
 
-def active_state(*, bounded: bool, unit: bool) -> tuple[str, ...]:
+def active_state(
+    *,
+    bounded: bool,
+    unit: bool,
+    unchanged: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[str, ...]:
     """Names of the states that exist under these options."""
-    return ()
+    names: list[str] = []
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
+    return (*names,)
 
 
-def buffers_read(*, bounded: bool, unit: bool) -> tuple[str, ...]:
+def buffers_read(
+    *,
+    bounded: bool,
+    unit: bool,
+    unchanged: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements reads, once for each pass that does."""
     names: list[str] = []
-    if not bounded:
+    if not bounded and not unchanged:
         names.append("param")
     names.append("param")
     return (*names,)
 
 
-def buffers_written(*, bounded: bool, unit: bool) -> tuple[str, ...]:
+def buffers_written(
+    *,
+    bounded: bool,
+    unit: bool,
+    unchanged: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
-    return ("param",)
+    names: list[str] = []
+    names.append("param")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
+    return (*names,)
 
 
-def active_passes(*, bounded: bool, unit: bool) -> tuple[int, ...]:
+def active_passes(
+    *,
+    bounded: bool,
+    unit: bool,
+    unchanged: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     names: list[int] = []
-    if not bounded:
+    if not bounded and not unchanged:
         names.append(0)
     names.append(1)
     return (*names,)
 
 
-def active_stages(*, bounded: bool, unit: bool) -> tuple[int, ...]:
+def active_stages(
+    *,
+    bounded: bool,
+    unit: bool,
+    unchanged: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
     names: list[int] = []
-    if not bounded:
+    if not bounded and not unchanged:
         names.append(1)
     return (*names,)
 
@@ -80,9 +129,12 @@ def initial_state(
     rate: float,
     bounded: bool,
     unit: bool,
+    unchanged: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {}
+    return {"wrap_bfloat16": "param", "wrap_float16": "param"}
 
 
 def scalars(
@@ -94,21 +146,24 @@ def scalars(
     rate: float,
     bounded: bool,
     unit: bool,
+    unchanged: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
     t: float,
 ) -> tuple[tuple[float, ...], tuple[float, ...], dict[str, float]]:
     """A row of the passes' table, one of the stages', and the host's new scalar state."""
     if bounded:
         lower = low if from_below != 0.0 else divide(-1.0, absolute(from_below))
         upper = high if from_above != 0.0 else divide(1.0, absolute(from_above))
-    if not bounded and not unit:
+    if not bounded and not unit and not unchanged:
         rate_equals_one = 1.0 if rate == 1.0 else 0.0
         one_minus_rate = 1.0 - rate
     row = (lower if bounded else 0.0, upper if bounded else 0.0)
     wide = (
         low,
         high,
-        rate_equals_one if not bounded and not unit else 0.0,
+        rate_equals_one if not bounded and not unit and not unchanged else 0.0,
         rate,
-        one_minus_rate if not bounded and not unit else 0.0,
+        one_minus_rate if not bounded and not unit and not unchanged else 0.0,
     )
     return row, wide, {}

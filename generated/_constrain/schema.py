@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from solvergen.runtime.definition import Definition, Hyperparameter, Option, Pass
+from solvergen.runtime.definition import Definition, Hyperparameter, Option, Pass, State
 
 from . import reference, scalars
 
@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="_constrain",
     class_name="Constrain",
     spec="solvergen/frontend/constraining.py",
-    digest="5b7d766ae52d33a08e88f2df9e67dab6025398b54b4a7f15aa0baeeb3669e852",
+    digest="120e31d2a3d260c02805b5ab80decff010390df81cc84557c7973cb7b5605b15",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("from_below", default=0.0, min=0.0, max=1.0, integer=True, doc="1: low bounds elements"),
@@ -27,8 +27,13 @@ DEFINITION = Definition(
     options=(
         Option("bounded", default=False, doc="elements have bounds, instead of the norm"),
         Option("unit", default=False, doc="norms become 1, instead of staying between low and high"),
+        Option("unchanged", default=False, doc="elements stay as they are, and only copies of them are made"),
+        Option("wrap_keep_bfloat16", default=False, doc="there is a copy of the parameter in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="there is a copy of the parameter in float16"),
     ),
     state=(
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
         "lower",

@@ -28,6 +28,8 @@ class ConstrainLines(Optimizer):
         when along_rows and not unit: param = param*(where(rate == 1, clip(row_norm, low, high), rate*clip(row_norm, low, high) + (1 - rate)*row_norm)/(1e-7 + row_norm))
         when not along_rows and unit: param = param/(1e-7 + column_norm)
         when not along_rows and not unit: param = param*(where(rate == 1, clip(column_norm, low, high), rate*clip(column_norm, low, high) + (1 - rate)*column_norm)/(1e-7 + column_norm))
+        when wrap_keep_bfloat16: wrap_bfloat16 = param
+        when wrap_keep_float16: wrap_float16 = param
 
     Args:
         params: an array, a list of arrays, a mapping of names to arrays, or a list of groups (dicts with
@@ -37,9 +39,17 @@ class ConstrainLines(Optimizer):
         rate: how far norms go to where they belong (at least 0 and at most 1).
         unit: norms become 1, instead of staying between low and high.
         along_rows: lines are the rows of matrices, instead of the columns.
+        wrap_keep_bfloat16: there is a copy of the parameter in bfloat16.
+        wrap_keep_float16: there is a copy of the parameter in float16.
         backend: numpy, cpu, cuda, or auto: where the arrays live.
         nonfinite: what gradients with infinities or NaN do: propagate, skip (the step) or raise.
         wrappers: what wraps the update: clipping, accumulation and more.
+
+    State:
+        wrap_bfloat16: copy of the parameter in another type (shaped as the parameter, of its compute
+            type; begins at param; only when wrap_keep_bfloat16; for the caller to read).
+        wrap_float16: copy of the parameter in another type (shaped as the parameter, of its compute type;
+            begins at param; only when wrap_keep_float16; for the caller to read).
     """
 
     definition = DEFINITION
@@ -57,6 +67,8 @@ class ConstrainLines(Optimizer):
         rate: float = 1.0,
         unit: bool = False,
         along_rows: bool = False,
+        wrap_keep_bfloat16: bool = False,
+        wrap_keep_float16: bool = False,
         backend: str = "auto",
         nonfinite: str = "propagate",
         wrappers: Wrappers | None = None,
@@ -71,6 +83,8 @@ class ConstrainLines(Optimizer):
             options={
                 "unit": unit,
                 "along_rows": along_rows,
+                "wrap_keep_bfloat16": wrap_keep_bfloat16,
+                "wrap_keep_float16": wrap_keep_float16,
             },
             backend=backend,
             nonfinite=nonfinite,

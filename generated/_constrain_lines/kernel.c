@@ -5,7 +5,7 @@
 #include <float.h>
 #include <stdint.h>
 
-#define SG_BUFFERS 2
+#define SG_BUFFERS 4
 #define SG_SCALARS 1
 #define SG_WIDE 5
 #define SG_VALUES 1
@@ -137,6 +137,12 @@ typedef sg_real sg_grad;
 
 #define sg_state_load(pointer, i) ((pointer)[i])
 #define sg_state_store(pointer, i, x) ((pointer)[i] = (x))
+
+/* Copies of the parameter in other storage types. A double is rounded to float first. */
+typedef uint16_t sg_bf16;
+typedef uint16_t sg_f16;
+#define sg_bf16_store(pointer, i, x) ((pointer)[i] = sg_to_bf16((float)(x)))
+#define sg_f16_store(pointer, i, x) ((pointer)[i] = sg_to_f16((float)(x)))
 
 /* The same in every kernel: the runtime builds these tables. */
 struct sg_chunk {
@@ -471,6 +477,12 @@ SG_FUNCTION double sg_clip64(double x, double low, double high) {
 SG_INLINE void sg_element_0(
 sg_param const *restrict sg_param_at,
 sg_grad const *restrict sg_grad_at,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
 #if SG_OPTION_along_rows
     double *restrict sg_row_0,
 #endif
@@ -492,6 +504,12 @@ sg_grad const *restrict sg_grad_at,
 static __attribute__((noinline)) void sg_run_0(
 sg_param const *restrict sg_param_at,
 sg_grad const *restrict sg_grad_at,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at,
+#endif
 #if SG_OPTION_along_rows
     double *restrict sg_row_0,
 #endif
@@ -505,6 +523,12 @@ sg_grad const *restrict sg_grad_at,
         sg_element_0(
 sg_param_at,
 sg_grad_at,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
+#endif
 #if SG_OPTION_along_rows
     sg_row_0 + sg_i,
 #endif
@@ -519,6 +543,12 @@ sg_grad_at,
 static __attribute__((noinline)) void sg_run_0_by_1(
 sg_param const *restrict sg_param_at_0,
 sg_grad const *restrict sg_grad_at_0,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_along_rows
     double *restrict sg_halves_0,
 #endif
@@ -538,6 +568,12 @@ sg_grad const *restrict sg_grad_at_0,
         sg_element_0(
 sg_param_at_0,
 sg_grad_at_0,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_0,
 #endif
@@ -564,6 +600,12 @@ sg_grad_at_0,
         sg_element_0(
 sg_param_at_0,
 sg_grad_at_0,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_0,
 #endif
@@ -587,12 +629,36 @@ sg_grad_at_0,
 static __attribute__((noinline)) void sg_run_0_by_4(
 sg_param const *restrict sg_param_at_0,
 sg_grad const *restrict sg_grad_at_0,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_0,
+#endif
 sg_param const *restrict sg_param_at_1,
 sg_grad const *restrict sg_grad_at_1,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_1,
+#endif
 sg_param const *restrict sg_param_at_2,
 sg_grad const *restrict sg_grad_at_2,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_2,
+#endif
 sg_param const *restrict sg_param_at_3,
 sg_grad const *restrict sg_grad_at_3,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 const *restrict sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 const *restrict sg_wrap_float16_at_3,
+#endif
 #if SG_OPTION_along_rows
     double *restrict sg_halves_0,
 #endif
@@ -612,6 +678,12 @@ sg_grad const *restrict sg_grad_at_3,
         sg_element_0(
 sg_param_at_0,
 sg_grad_at_0,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_0,
 #endif
@@ -631,6 +703,12 @@ sg_grad_at_0,
         sg_element_0(
 sg_param_at_1,
 sg_grad_at_1,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_1,
 #endif
@@ -650,6 +728,12 @@ sg_grad_at_1,
         sg_element_0(
 sg_param_at_2,
 sg_grad_at_2,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_2,
 #endif
@@ -669,6 +753,12 @@ sg_grad_at_2,
         sg_element_0(
 sg_param_at_3,
 sg_grad_at_3,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_3,
 #endif
@@ -698,6 +788,12 @@ sg_grad_at_3,
         sg_element_0(
 sg_param_at_0,
 sg_grad_at_0,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_0,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_0,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_0,
 #endif
@@ -717,6 +813,12 @@ sg_grad_at_0,
         sg_element_0(
 sg_param_at_1,
 sg_grad_at_1,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_1,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_1,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_1,
 #endif
@@ -736,6 +838,12 @@ sg_grad_at_1,
         sg_element_0(
 sg_param_at_2,
 sg_grad_at_2,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_2,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_2,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_2,
 #endif
@@ -755,6 +863,12 @@ sg_grad_at_2,
         sg_element_0(
 sg_param_at_3,
 sg_grad_at_3,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at_3,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at_3,
+#endif
 #if SG_OPTION_along_rows
             &sg_row_0_3,
 #endif
@@ -822,6 +936,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     sg_run_0_by_1(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[2] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[3] + sg_at,
+#endif
 #if SG_OPTION_along_rows
                         sg_halves_0,
 #endif
@@ -836,12 +956,36 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     sg_run_0_by_4(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[2] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[3] + sg_at,
+#endif
                         (sg_param *)buffers[0] + sg_at + 1 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 1 * sg_width,
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[2] + sg_at + 1 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[3] + sg_at + 1 * sg_width,
+#endif
                         (sg_param *)buffers[0] + sg_at + 2 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 2 * sg_width,
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[2] + sg_at + 2 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[3] + sg_at + 2 * sg_width,
+#endif
                         (sg_param *)buffers[0] + sg_at + 3 * sg_width,
                         (sg_grad *)buffers[1] + sg_at + 3 * sg_width,
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[2] + sg_at + 3 * sg_width,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[3] + sg_at + 3 * sg_width,
+#endif
 #if SG_OPTION_along_rows
                         sg_halves_0,
 #endif
@@ -866,6 +1010,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     sg_run_0(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[2] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[3] + sg_at,
+#endif
 #if SG_OPTION_along_rows
                         sg_row_0,
 #endif
@@ -902,6 +1052,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     sg_run_0(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[2] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[3] + sg_at,
+#endif
 #if SG_OPTION_along_rows
                         sg_row_0,
 #endif
@@ -953,6 +1109,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
 SG_INLINE void sg_element_1(
 sg_param *restrict sg_param_at,
 sg_grad const *restrict sg_grad_at,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at,
+#endif
 #if SG_OPTION_unit && SG_OPTION_along_rows
 const sg_real *restrict sg_constant_plus_row_norm_lines,
 #endif
@@ -1004,14 +1166,34 @@ const sg_real *restrict sg_value_2_lines,
 #else
         const sg_real param_new_4 = param_new_3;
 #endif
+        // wrap_bfloat16 = param
+#if SG_OPTION_wrap_keep_bfloat16
+        const sg_real wrap_bfloat16_new = param_new_4;
+#endif
+        // wrap_float16 = param
+#if SG_OPTION_wrap_keep_float16
+        const sg_real wrap_float16_new = param_new_4;
+#endif
 
         sg_param_store(sg_param_at, sg_i, param_new_4);
+#if SG_OPTION_wrap_keep_bfloat16
+        sg_bf16_store(sg_wrap_bfloat16_at, sg_i, wrap_bfloat16_new);
+#endif
+#if SG_OPTION_wrap_keep_float16
+        sg_f16_store(sg_wrap_float16_at, sg_i, wrap_float16_new);
+#endif
 }
 
 /* A run of elements. A function of its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_run_1(
 sg_param *restrict sg_param_at,
 sg_grad const *restrict sg_grad_at,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_bf16 *restrict sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_f16 *restrict sg_wrap_float16_at,
+#endif
 #if SG_OPTION_unit && SG_OPTION_along_rows
 const sg_real *restrict sg_constant_plus_row_norm_lines,
 #endif
@@ -1031,6 +1213,12 @@ const sg_real *restrict sg_value_2_lines,
         sg_element_1(
 sg_param_at,
 sg_grad_at,
+#if SG_OPTION_wrap_keep_bfloat16
+sg_wrap_bfloat16_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+sg_wrap_float16_at,
+#endif
 #if SG_OPTION_unit && SG_OPTION_along_rows
 sg_constant_plus_row_norm_lines,
 #endif
@@ -1094,6 +1282,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_1(const struct sg_job *
                     sg_run_1(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[2] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[3] + sg_at,
+#endif
 #if SG_OPTION_unit && SG_OPTION_along_rows
                         sg_constant_plus_row_norm_lines + sg_j * SG_TILE_COLUMNS,
 #endif
@@ -1134,6 +1328,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_1(const struct sg_job *
                     sg_run_1(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
+#if SG_OPTION_wrap_keep_bfloat16
+                        (sg_bf16 *)buffers[2] + sg_at,
+#endif
+#if SG_OPTION_wrap_keep_float16
+                        (sg_f16 *)buffers[3] + sg_at,
+#endif
 #if SG_OPTION_unit && SG_OPTION_along_rows
                         sg_constant_plus_row_norm_lines,
 #endif

@@ -13,32 +13,82 @@ def options_of(*, low: float, high: float, rate: float) -> dict[str, bool]:
     return {}
 
 
-def constraints(*, low: float, high: float, rate: float, unit: bool, along_rows: bool) -> str | None:
+def constraints(
+    *,
+    low: float,
+    high: float,
+    rate: float,
+    unit: bool,
+    along_rows: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> str | None:
     """What is wrong with this choice; None if nothing is."""
     return None
 
 
-def active_state(*, unit: bool, along_rows: bool) -> tuple[str, ...]:
+def active_state(
+    *,
+    unit: bool,
+    along_rows: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[str, ...]:
     """Names of the states that exist under these options."""
-    return ()
+    names: list[str] = []
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
+    return (*names,)
 
 
-def buffers_read(*, unit: bool, along_rows: bool) -> tuple[str, ...]:
+def buffers_read(
+    *,
+    unit: bool,
+    along_rows: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements reads, once for each pass that does."""
     return ("param", "param")
 
 
-def buffers_written(*, unit: bool, along_rows: bool) -> tuple[str, ...]:
+def buffers_written(
+    *,
+    unit: bool,
+    along_rows: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[str, ...]:
     """Names of the buffers that a pass over the elements writes, once for each pass that does."""
-    return ("param",)
+    names: list[str] = []
+    names.append("param")
+    if wrap_keep_bfloat16:
+        names.append("wrap_bfloat16")
+    if wrap_keep_float16:
+        names.append("wrap_float16")
+    return (*names,)
 
 
-def active_passes(*, unit: bool, along_rows: bool) -> tuple[int, ...]:
+def active_passes(
+    *,
+    unit: bool,
+    along_rows: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[int, ...]:
     """Numbers of the passes over the elements that have anything to do under these options."""
     return (0, 1)
 
 
-def active_stages(*, unit: bool, along_rows: bool) -> tuple[int, ...]:
+def active_stages(
+    *,
+    unit: bool,
+    along_rows: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
+) -> tuple[int, ...]:
     """Numbers of the stages of scalar work that have anything to do under these options."""
     return (1,)
 
@@ -50,9 +100,11 @@ def initial_state(
     rate: float,
     unit: bool,
     along_rows: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
 ) -> dict[str, Initial]:
     """Where each state starts; "param" stands for a copy of the parameter."""
-    return {}
+    return {"wrap_bfloat16": "param", "wrap_float16": "param"}
 
 
 def scalars(
@@ -62,6 +114,8 @@ def scalars(
     rate: float,
     unit: bool,
     along_rows: bool,
+    wrap_keep_bfloat16: bool,
+    wrap_keep_float16: bool,
     t: float,
 ) -> tuple[tuple[float, ...], tuple[float, ...], dict[str, float]]:
     """A row of the passes' table, one of the stages', and the host's new scalar state."""

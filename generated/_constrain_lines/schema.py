@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from solvergen.runtime.definition import Definition, Hyperparameter, Option, Pass
+from solvergen.runtime.definition import Definition, Hyperparameter, Option, Pass, State
 
 from . import reference, scalars
 
@@ -15,7 +15,7 @@ DEFINITION = Definition(
     name="_constrain_lines",
     class_name="ConstrainLines",
     spec="solvergen/frontend/constraining.py",
-    digest="3d23d2f5905a6d743c6f5692b9eee793dba939cd4a1d60d778c5787a9c82e91e",
+    digest="94974306d074f9bc4c99e6a12a7ef5ec9d88d1503db7a16869b84d4605bf9cc4",
     folder=os.path.dirname(os.path.abspath(__file__)),
     hyperparameters=(
         Hyperparameter("low", default=0.0, doc="the least element, or norm"),
@@ -25,8 +25,12 @@ DEFINITION = Definition(
     options=(
         Option("unit", default=False, doc="norms become 1, instead of staying between low and high"),
         Option("along_rows", default=False, doc="lines are the rows of matrices, instead of the columns"),
+        Option("wrap_keep_bfloat16", default=False, doc="there is a copy of the parameter in bfloat16"),
+        Option("wrap_keep_float16", default=False, doc="there is a copy of the parameter in float16"),
     ),
     state=(
+        State("wrap_bfloat16", shape="param", dtype="bfloat16", doc="copy of the parameter in another type"),
+        State("wrap_float16", shape="param", dtype="float16", doc="copy of the parameter in another type"),
     ),
     table=(
     ),

@@ -196,6 +196,8 @@ def model_from(found: Mapping[str, Any], source: str) -> ModelData:
     arrays: dict[int, HostArray] = {}
     named_arrays = {}
     for name, tensor in found.items():
+        if tensor.is_complex() or tensor.is_quantized:
+            raise SolverFileError(f"{source}: {name!r} is {tensor.dtype}; models hold real floating numbers")
         if tensor.is_floating_point():
             _check_plain(tensor, f"{source}: {name!r}")
             key = tensor.data_ptr() if tensor.numel() else id(tensor)

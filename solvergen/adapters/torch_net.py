@@ -145,6 +145,8 @@ class TorchNet:
             raise NetError('loss_weights must say which outputs of compute are the loss: {"loss": 1.0}')
         if phase not in ("TRAIN", "TEST"):
             raise NetError(f"phase must be TRAIN or TEST, not {phase!r}")
+        if not (hasattr(data, "__iter__") or hasattr(data, "__getitem__")):
+            raise NetError(f"data must give batches again and again, as a list or a loader, not {data!r:.60}")
         self.module = module
         self.name = name or type(module).__name__
         self._training = phase == "TRAIN"
@@ -172,6 +174,11 @@ class TorchNet:
             blobs: list[Blob] = []
             own = [*part._parameters.items(), *part._buffers.items()]
             for key, tensor in own:
+                if isinstance(tensor, torch.nn.Parameter) and tensor.is_complex():
+                    raise NetError(
+                        f"parameter {key!r} of {path or self.name!r} is complex: make it of real numbers "
+                        "(torch.view_as_real), which optimizers take"
+                    )
                 if tensor is None or not tensor.is_floating_point():
                     continue
                 if id(tensor) not in made:
@@ -372,6 +379,11 @@ class TorchNet:
         if self._watcher is not None:
             self._watcher.begin(batch)
         found = self._compute(self.module, batch)
+        if not isinstance(found, Mapping) or not all(map(_is_real, found.values())):
+            raise NetError(
+                f"compute of {self.name} must return tensors of real numbers by name, such as "
+                f"{{'loss': loss}}, and returned {found!r:.80}"
+            )
         if self._watcher is not None:
             self._watcher.end(found)
         self._outputs = tuple(
@@ -419,6 +431,10 @@ def _computed(loss: Loss | None, metrics: Mapping[str, Loss]) -> Compute:
         return found
 
     return compute
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.is_complex()
 
 
 def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import json
 import os
 import secrets
@@ -21,7 +20,6 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from solvergen import output
@@ -31,6 +29,7 @@ from solvergen.output.manifest import digest
 from solvergen.output.paths import MANIFEST
 from solvergen.rebuild import compiler_state, digests_of_specs
 from solvergen.runtime.cache_folder import CacheFolder, open_cache, private_cache
+from solvergen.runtime.importing import import_package
 from solvergen.spec.files import shipped_folder, spec_files
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def built(request: Request) -> type[Optimizer]:
         if module is None:
             cache = open_cache(KIND)
             folder = _find(cache, key) or _find(private_cache(KIND), key) or _build(request, cache, key)
-            module = _imported(folder, _module_name(key))
+            module = import_package(_module_name(key), folder)
         (name,) = module.__all__
         found: type[Optimizer] = getattr(module, name)
         return found
@@ -80,8 +79,17 @@ def _find(cache: CacheFolder, key: str) -> Path | None:
     for folder in sorted(cache.path.glob(f"{key}.*")):
         if output.standing(folder, folder.name.partition(".")[2]) is not None:
             return folder
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     return None
+
+
+def _remove(path: Path) -> None:
+    """Make way, whatever lies there, if that can be."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _build(request: Request, cache: CacheFolder, key: str) -> Path:
@@ -170,20 +178,3 @@ def _told(found: Diagnostic, request: Request, folder: Path) -> Diagnostic:
         message=plain(found.message) or found.message,
         hint=plain(found.hint),
     )
-
-
-def _imported(folder: Path, name: str) -> ModuleType:
-    """The package in ``folder`` as a module."""
-    spec = importlib.util.spec_from_file_location(
-        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 from solvergen.errors import OptimizerError
 from solvergen.spec.files import SUFFIXES
 
+_LONGEST = 200
 _DECLARING = ("hyperparameters", "options", "state")
 
 
@@ -36,7 +38,7 @@ class Request:
             raise OptimizerError(
                 f"derive needs the name of a spec, not of a class: {meant!r}, not {of_class}"
             )
-        if not isinstance(base, (str, os.PathLike)) or not os.fspath(base):
+        if not isinstance(base, (str, os.PathLike)) or not isinstance(os.fspath(base), str) or base == "":
             raise OptimizerError(f"derive needs the name of a spec, or a path of one, not {base!r:.60}")
         path = Path(base)
         by_path = path.suffix in SUFFIXES or path.parent != Path()
@@ -44,8 +46,12 @@ class Request:
             what = f"derive can't find the spec's file {os.fspath(base)!r:.200}"
             raise OptimizerError(what if path.suffix in SUFFIXES else f"{what}: a spec's file ends in .yaml")
         stem = path.stem if by_path else os.fspath(base)
-        given = {key: _plain(value, key) for key, value in arguments.items()}
-        name = given.pop("name") or f"{stem}_derived"
+        try:
+            given = {key: _plain(value, key) for key, value in arguments.items()}
+        except RecursionError:
+            raise OptimizerError("an argument of derive holds itself, or is nested too deeply") from None
+        called = given.pop("name")
+        name = f"{stem}_derived" if called is None else _name(called)
         summary = given.pop("summary") or f"Derived from {stem}."
         transform, changes = given.pop("transform"), given.pop("changes")
         declared = {key: _mapping(given.pop(key), key) for key in _DECLARING}
@@ -115,7 +121,10 @@ def _plain(value: Any, what: str) -> Any:
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
-        return float(value)
+        number = float(value)
+        if not math.isfinite(number):
+            raise OptimizerError(f"{what} of derive has {number}; numbers in specs are finite")
+        return number
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str) or not _encodes(key):
@@ -128,6 +137,13 @@ def _plain(value: Any, what: str) -> Any:
 
 def _encodes(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _name(value: Any) -> str:
+    """A name that a file can have; the compiler says what else keeps it from being a spec's."""
+    if not isinstance(value, str) or not value.isidentifier() or len(value) > _LONGEST:
+        raise OptimizerError(f"name of derive must be a name as specs have them, not {value!r:.60}")
+    return value
 
 
 def _mapping(value: Any, what: str) -> dict[str, Any]:

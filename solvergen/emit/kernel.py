@@ -85,6 +85,26 @@ class PassContext:
     rows_together: int
     row_first: int
 
+    @property
+    def line_values(self) -> tuple[ScalarContext, ...]:
+        """All that it reads of lines."""
+        return self.row_values + self.column_values + self.matrix_values
+
+    @property
+    def forms_lines(self) -> bool:
+        """Whether it walks by tiles because it reduces along rows or columns."""
+        return self.walk == "tiles"
+
+    @property
+    def own_columns(self) -> tuple[ReductionContext, ...]:
+        """The reductions of columns whose terms no reduction of rows has."""
+        return tuple(r for r in self.column_reductions if r.terms_of is None)
+
+    @property
+    def row_steps(self) -> tuple[int, ...]:
+        """Of how many whole rows of a tile there is a loop each."""
+        return (1,) if self.rows_together == 1 else (1, self.rows_together)
+
 
 @dataclass(frozen=True, slots=True)
 class KernelContext:

@@ -56,6 +56,11 @@ class LinesContext:
     body: tuple[str, ...]
     outputs: tuple[OutputContext, ...]
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Whose tables it reads: its own, and those of the matrix that a line is in."""
+        return tuple(dict.fromkeys((self.line, "matrix")))
+
 
 @dataclass(frozen=True, slots=True)
 class StageContext:

@@ -55,6 +55,21 @@ class ReductionContext:
     operands: tuple[str, ...]
     terms_of: int | None = None
 
+    @property
+    def way(self) -> str:
+        """How two terms are combined, as functions of the kernels' libraries are called."""
+        return "larger" if self.larger else "sum"
+
+    @property
+    def type(self) -> str:
+        """What terms are kept in: sums need float64, the larger of two terms is one of them."""
+        return "sg_real" if self.larger else "double"
+
+    @property
+    def terms(self) -> str:
+        """What a column's terms are called: those of the row, where there are the same."""
+        return f"sg_column_{self.column}" if self.terms_of is None else f"sg_row_{self.terms_of}"
+
 
 def reduction_contexts(
     reductions: Sequence[Reduction], names: Mapping[str, str]

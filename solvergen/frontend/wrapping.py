@@ -103,6 +103,14 @@ _SHADOW_DOC = "copy of the parameter in another type"
 _PLACES = [text for _, text in (*BEFORE, *AFTER)] + [DECAY, BEGIN, DIFFERENCE, WRITE]
 
 
+def copies() -> tuple[State, ...]:
+    """The copies as states."""
+    return tuple(
+        State(name, _text("param"), "param", _text(f"wrap_keep_{dtype}"), True, _SHADOW_DOC, dtype)
+        for name, dtype in SHADOWS.items()
+    )
+
+
 def wrapped(spec: Spec) -> Spec:
     """``spec`` with all sections around its equations.
 
@@ -121,10 +129,7 @@ def wrapped(spec: Spec) -> Spec:
         for name, init, shape, when, doc in STATE
         if when != ACCUMULATE or not again
     )
-    state += tuple(
-        State(name, _text("param"), "param", _text(f"wrap_keep_{dtype}"), True, _SHADOW_DOC, dtype)
-        for name, dtype in SHADOWS.items()
-    )
+    state += copies()
     options = tuple(option for option in OPTIONS if option.name != ACCUMULATE or not again)
     constraints = (*spec.constraints, _ONE_CALL if again else _NO_SUM, *_CONSTRAINTS)
     parts = (

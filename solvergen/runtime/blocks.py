@@ -12,7 +12,7 @@ from typing import Any
 
 from solvergen.errors import OptimizerError
 from solvergen.runtime.definition import Definition
-from solvergen.runtime.naming import did_you_mean, listed
+from solvergen.runtime.naming import as_name, did_you_mean, listed
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 
 BLOCKS = "blocks"
@@ -83,7 +83,7 @@ def _said(given: Any, names: Sequence[str], by_position: bool, what: str) -> dic
         return dict.fromkeys(names, _checked(given, what))
     said: dict[str, Given] = {}
     for key, value in given.items():
-        name = str(key) if by_position and isinstance(key, int) and not isinstance(key, bool) else key
+        name = as_name(key, by_position)
         if not isinstance(name, str) or name not in names:
             hint = did_you_mean(name, names) if isinstance(name, str) else f"; there are {listed(names)}"
             raise OptimizerError(f"{what} has {key!r:.60}, which is no parameter's name there{hint}")
@@ -98,9 +98,9 @@ def _checked(value: Any, what: str) -> Given:
         count = None if isinstance(value, (bool, str)) else operator.index(value)
     except TypeError:
         count = None
-    if count is None or count < 1:
+    if count is None or not 1 <= count < 2**31:
         raise OptimizerError(
-            f"{what} must be a whole number of at least 1, or {ROWS!r} (one for each index of the first "
-            f"axis), not {value!r:.60}"
+            f"{what} must be a whole number from 1 to {2**31 - 1}, or {ROWS!r} (one for each index of the "
+            f"first axis), not {value!r:.60}"
         )
     return count

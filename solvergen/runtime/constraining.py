@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,24 +34,40 @@ from solvergen.runtime.groups import Group
 from solvergen.runtime.plan import AnyLaunchSet, Launches
 from solvergen.runtime.tables import Settings, host_step
 from solvergen.runtime.tensors import Tensor, make_workspace
+from solvergen.runtime.wrappers import PREFIX
 
 ByPosition = Mapping[int, Constraint]
 
 
+@dataclass(frozen=True)
+class Unchanged(Constraint):
+    """The parameter stays as it is, and its copy in another type is made anew. Not for users."""
+
+
 class Constraints:
-    """What holds the constraints of some of an optimizer's ``tensors``, ``chosen`` by position."""
+    """What holds the constraints of some of an optimizer's ``tensors``, ``chosen`` by position.
+
+    Where there are copies of parameters in another type, those of the new values are written with them.
+    """
 
     def __init__(
-        self, cls: type[Any], backend: Backend, tensors: Sequence[Tensor], chosen: ByPosition
+        self,
+        cls: type[Any],
+        backend: Backend,
+        tensors: Sequence[Tensor],
+        chosen: ByPosition,
+        copies: Mapping[int, Array] = MappingProxyType({}),
     ) -> None:
-        """``cls`` is the optimizer's class. Raises OptimizerError for axes that don't fit a parameter."""
+        """``cls`` is the optimizer's class; ``copies`` are by position. Raises OptimizerError for axes that
+        don't fit a parameter."""
         self.chosen = dict(sorted(chosen.items()))
         parts: dict[str, list[tuple[int, _Part]]] = {}
         for i, constraint in self.chosen.items():
             part = _part(constraint, tensors[i].plan)
             parts.setdefault(part.rule, []).append((i, part))
         self._holders = [
-            _Holder(_definition(cls, rule), backend, tensors, members) for rule, members in parts.items()
+            _Holder(_definition(cls, rule), backend, tensors, members, copies)
+            for rule, members in parts.items()
         ]
 
     def bound(
@@ -102,6 +119,7 @@ class _Holder:
         backend: Backend,
         tensors: Sequence[Tensor],
         parts: Sequence[tuple[int, _Part]],
+        copies: Mapping[int, Array],
     ) -> None:
         self._definition = definition
         self._backend = backend
@@ -110,9 +128,10 @@ class _Holder:
         for place, (i, part) in enumerate(parts):
             plan = tensors[i].plan
             array = plan.param.reshape(part.shape)
-            held.append(Tensor(TensorPlan(plan.name, array, part.shape, ()), tensors[i].dtype, place))
+            options, states = _kept(definition, backend, copies.get(i), part)
+            held.append(Tensor(TensorPlan(plan.name, array, part.shape, states), tensors[i].dtype, place))
             groups.append(
-                Group(definition, (plan.name,), _all_values(definition, part), part.options, {}, _nothing)
+                Group(definition, (plan.name,), _all_values(definition, part), options, {}, _nothing)
             )
         self._arrays: list[Array] = [tensor.plan.param for tensor in held]
         self._bound: AnyLaunchSet | None = None
@@ -156,6 +175,18 @@ def _nothing() -> None:
     """Hyperparameters of constraints never change."""
 
 
+def _kept(
+    definition: Definition, backend: Backend, copy: Array | None, part: _Part
+) -> tuple[dict[str, bool], tuple[Array | None, ...]]:
+    """The options and the states of the rule for a tensor that has this copy."""
+    kept = None if copy is None else backend.dtype_of(copy)
+    states = tuple(
+        copy.reshape(part.shape) if copy is not None and definition.copies[name] == kept else None
+        for name in definition.array_states
+    )
+    return {**part.options, **({} if kept is None else {f"{PREFIX}keep_{kept}": True})}, states
+
+
 def _all_values(definition: Definition, part: _Part) -> dict[str, float]:
     return {h.name: part.values.get(h.name, h.default) for h in definition.hyperparameters}
 
@@ -166,6 +197,8 @@ def _part(constraint: Constraint, plan: TensorPlan) -> _Part:
         return _bounded(plan, 0.0, None)
     if isinstance(constraint, MinMax):
         return _bounded(plan, constraint.low, constraint.high)
+    if isinstance(constraint, Unchanged):
+        return _Part("_constrain", (math.prod(plan.shape),), {}, {"unchanged": True})
     assert isinstance(constraint, (MaxNorm, MinMaxNorm, UnitNorm))
     unit = isinstance(constraint, UnitNorm)
     values = {}

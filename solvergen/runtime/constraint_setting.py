@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from solvergen.errors import OptimizerError
+from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.constraining import ByPosition, Constraints
 from solvergen.runtime.constraints import Constraint, as_data
-from solvergen.runtime.given_constraints import chosen_by, constraints_in
+from solvergen.runtime.given_constraints import chosen_by, constraints_in, is_class_of_constraints
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tensors import Tensor
 
@@ -23,11 +24,22 @@ class ConstraintSetting:
     """
 
     def __init__(
-        self, cls: type[Any], backend: Backend, tensors: Sequence[Tensor], chosen: ByPosition
+        self,
+        cls: type[Any],
+        backend: Backend,
+        tensors: Sequence[Tensor],
+        chosen: ByPosition,
+        *,
+        by_position: bool,
+        copies: Mapping[int, Array],
     ) -> None:
+        """``by_position``: parameters have no names of the user's. ``copies`` are of parameters in another
+        type, by position."""
         self._cls = cls
         self._backend = backend
         self._tensors = tensors
+        self._by_position = by_position
+        self._copies = copies
         self.constraints = self._holding(chosen)
         self.function: ConstraintFunction | None = None
 
@@ -45,12 +57,13 @@ class ConstraintSetting:
 
     def assign(self, given: Constraint | Mapping[str, Constraint] | ConstraintFunction | None) -> None:
         """Replace what there is. Raises OptimizerError, with nothing changed, for what is no constraint."""
-        if given is None or callable(given):
-            self.function, self.constraints = given, None
-        elif isinstance(given, (Constraint, Mapping)):
+        if isinstance(given, (Constraint, Mapping)) or is_class_of_constraints(given):
             positions = {tensor.plan.name: i for i, tensor in enumerate(self._tensors)}
-            self.constraints = self._holding(chosen_by(positions, given, "constraint"))
+            chosen = chosen_by(positions, given, "constraint", self._by_position)
+            self.constraints = self._holding(chosen)
             self.function = None
+        elif given is None or callable(given):
+            self.function, self.constraints = given, None
         else:
             raise OptimizerError(
                 "constraint must be a function of a name and an array, one of solvergen.constraints, a "
@@ -67,6 +80,18 @@ class ConstraintSetting:
 
         return take
 
+    def moved(self, tensors: Sequence[Tensor], copies: Mapping[int, Array]) -> Callable[[], None]:
+        """Prepare for the same parameters with other copies. Returns what goes over to them."""
+        chosen = None if self.constraints is None else self.constraints.chosen
+        constraints = None
+        if chosen is not None:
+            constraints = Constraints(self._cls, self._backend, tensors, chosen, copies)
+
+        def take() -> None:
+            self._tensors, self._copies, self.constraints = tensors, copies, constraints
+
+        return take
+
     def call(self, members: Sequence[int] | None) -> None:
         """Hand the parameters that were updated (None: all) to the function, which there is."""
         assert self.function is not None
@@ -76,4 +101,6 @@ class ConstraintSetting:
             function(plan.name, plan.param)
 
     def _holding(self, chosen: ByPosition) -> Constraints | None:
-        return Constraints(self._cls, self._backend, self._tensors, chosen) if chosen else None
+        if not chosen:
+            return None
+        return Constraints(self._cls, self._backend, self._tensors, chosen, self._copies)

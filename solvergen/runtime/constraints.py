@@ -113,7 +113,7 @@ def from_data(data: Any, what: str) -> Constraint:
     names = [field.name for field in fields(KINDS[kind])]
     if set(data) != {"constraint", *names}:
         due = ", ".join(names) or "no arguments"
-        raise OptimizerError(f"{what}, a {kind}, must have {due}: {data!r:.80}")
+        raise OptimizerError(f"{what.rstrip(',')}, a {kind}, must have {due}: {data!r:.80}")
     return KINDS[kind](**{name: data[name] for name in names})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from solvergen.errors import OptimizerError
 from solvergen.runtime.layout import Layout
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.naming import as_name, did_you_mean, quoted
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 
 FROZEN = "frozen"
@@ -45,19 +45,29 @@ def read_frozen(read: Parameters) -> tuple[Parameters, frozenset[int]]:
         settings = dict(group.settings)
         given = settings.pop(FROZEN, False)
         names = (group.names if given else ()) if isinstance(given, bool) else given
-        found |= positions_of({n: positions[n] for n in group.names}, names, f"params[{i}][{FROZEN!r}]")
+        found |= positions_of(
+            {n: positions[n] for n in group.names},
+            names,
+            f"params[{i}][{FROZEN!r}]",
+            read.layout.by_position,
+        )
         groups.append(ParameterGroup(group.names, settings))
     return Parameters(read.names, read.arrays, tuple(groups), read.layout), frozenset(found)
 
 
-def positions_of(positions: Mapping[str, int], names: Any, what: str) -> frozenset[int]:
-    """Where the tensors of these names are. ``what`` is where the names come from. Raises OptimizerError."""
-    listed = (names,) if isinstance(names, str) else names
+def positions_of(
+    positions: Mapping[str, int], names: Any, what: str, by_position: bool = False
+) -> frozenset[int]:
+    """Where the tensors of these names are, or of these numbers where they have no names of the user's.
+    ``what`` is where the names come from. Raises OptimizerError."""
+    one = as_name(names, by_position)
+    listed = (one,) if isinstance(one, str) else names
     # Bytes would be read as numbers, one for each.
     if not isinstance(listed, Iterable) or isinstance(listed, bytes | bytearray):
         raise OptimizerError(f"{what} must be a name or a list of names, not {names!r:.60}")
     found = []
-    for name in listed:
+    for given in listed:
+        name = as_name(given, by_position)
         if not isinstance(name, str) or name not in positions:
             hint = did_you_mean(name, positions) if isinstance(name, str) else ""
             shown = quoted(name) if isinstance(name, str) else f"{name!r:.60}"

@@ -7,8 +7,8 @@ from typing import Any
 
 from solvergen.errors import OptimizerError, SnapshotMismatch
 from solvergen.runtime.buffers import type_name
-from solvergen.runtime.constraints import Constraint, from_data
-from solvergen.runtime.naming import did_you_mean, quoted
+from solvergen.runtime.constraints import KINDS, Constraint, from_data
+from solvergen.runtime.naming import as_name, did_you_mean, quoted
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tensors import Tensor
@@ -32,14 +32,17 @@ def read_constraints(read: Parameters) -> tuple[Parameters, dict[int, Constraint
         given = settings.pop(CONSTRAINT, None)
         if given is not None:
             own = {name: positions[name] for name in group.names}
-            chosen |= chosen_by(own, given, f"params[{i}][{CONSTRAINT!r}]")
+            chosen |= chosen_by(own, given, f"params[{i}][{CONSTRAINT!r}]", read.layout.by_position)
         groups.append(ParameterGroup(group.names, settings))
     return Parameters(read.names, read.arrays, tuple(groups), read.layout), chosen
 
 
-def chosen_by(positions: Mapping[str, int], given: Any, what: str) -> dict[int, Constraint]:
-    """The constraints of the tensors of these names. ``what`` says where they come from."""
-    if isinstance(given, Constraint):
+def chosen_by(
+    positions: Mapping[str, int], given: Any, what: str, by_position: bool = False
+) -> dict[int, Constraint]:
+    """The constraints of the tensors of these names, or of these numbers where they have no names of the
+    user's. ``what`` says where they come from."""
+    if type(given) in KINDS.values():
         return dict.fromkeys(positions.values(), given)
     if not isinstance(given, Mapping):
         raise OptimizerError(
@@ -47,12 +50,13 @@ def chosen_by(positions: Mapping[str, int], given: Any, what: str) -> dict[int, 
             f"some, not {_shown(given)}"
         )
     chosen = {}
-    for name, constraint in given.items():
+    for key, constraint in given.items():
+        name = as_name(key, by_position)
         if not isinstance(name, str) or name not in positions:
             shown = quoted(name) if isinstance(name, str) else f"{name!r:.60}"
             hint = did_you_mean(name, positions) if isinstance(name, str) else ""
             raise OptimizerError(f"{what} has {shown}, which is no parameter's name{hint}")
-        if not isinstance(constraint, Constraint):
+        if type(constraint) not in KINDS.values():
             raise OptimizerError(
                 f"{what} has for {quoted(name)} no constraint of solvergen.constraints, but "
                 f"{_shown(constraint)}"
@@ -85,7 +89,14 @@ def constraints_in(
     }
 
 
+def is_class_of_constraints(value: Any) -> bool:
+    """Whether it is what makes constraints, where one is due: it could be called, but does nothing then."""
+    return isinstance(value, type) and issubclass(value, Constraint)
+
+
 def _shown(value: Any) -> str:
-    if isinstance(value, type) and issubclass(value, Constraint):
+    if is_class_of_constraints(value):
         return f"the class {value.__name__}: make one of it, {value.__name__}(...)"
+    if isinstance(value, Constraint):
+        return f"a {type(value).__name__}, which isn't one of {', '.join(KINDS)}: a function can do anything"
     return f"{value!r:.60} (a {type_name(value)})"

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 _MOST_NAMES = 10
 _MOST_CHARACTERS = 80
 
 _ELSEWHERE = {"gpu": "cuda", "learning_rate": "lr"}
 """What other libraries call something, and its name here."""
+
+
+def as_name(key: Any, by_position: bool) -> Any:
+    """What names a tensor: the position that stands for a name where parameters have none of the user's, as
+    that name; anything else as it is."""
+    return str(key) if by_position and isinstance(key, int) and not isinstance(key, bool) else key
 
 
 def nearest(name: object, candidates: Iterable[str]) -> str | None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 import numpy as np
@@ -20,7 +21,7 @@ from solvergen.errors import (
     OptimizerError,
 )
 from solvergen.runtime import backends, config, restoring
-from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.attributes import Attributes
 from solvergen.runtime.backends.base import Backend, Flags, Skip, Workspace
 from solvergen.runtime.blocks import BLOCKS, block_counts, read_blocks
@@ -63,6 +64,8 @@ class Optimizer(Attributes):
     """
 
     _calling = ""
+    _shadows: Mapping[int, Array] = MappingProxyType({})
+    """The copies of parameters in another type, by position. Wrapped optimizers may have some."""
 
     def __new__(cls, params: Any = None, *args: Any, wrappers: Any = None, **kwargs: Any) -> Any:
         """An instance of ``cls``; of the wrapped class beside it if there are wrappers."""
@@ -123,8 +126,15 @@ class Optimizer(Attributes):
         self._flags: Flags | None = None
         self._unsettled = Unsettled()
         self._scalars_of: Callable[[Cohort], tuple[float, ...]] = attrgetter("scalars")
-        self._constraint = ConstraintSetting(type(self), self._backend, self._tensors, constraints)
         self._prepare()
+        self._constraint = ConstraintSetting(
+            type(self),
+            self._backend,
+            self._tensors,
+            constraints,
+            by_position=self._by_position,
+            copies=self._shadows,
+        )
 
     @overload
     def step(self, gradients: Callable[[], tuple[Loss, Any]]) -> Loss: ...
@@ -226,6 +236,7 @@ class Optimizer(Attributes):
         skip: Skip | None = None,
     ) -> bool:
         """A step by the gradients that are bound. ``finish`` is what comes behind the launches."""
+        # A function that evaluates may assign others, which hold from the next step on.
         constraints = self._constraint.constraints
         try:
             if self._policy != "propagate":
@@ -256,11 +267,7 @@ class Optimizer(Attributes):
             if skip is not None and skip.is_set():
                 self._unsettled.settle()
                 return False
-            self._calling = "the function that constrains its parameters"
-            try:
-                self._constraint.call(bound.members)
-            finally:
-                self._calling = ""
+            self._constrain(bound.members)
         return True
 
     def _other_launch(self, closure: Closure | None, skip: Skip | None) -> Callable[..., object]:
@@ -298,6 +305,25 @@ class Optimizer(Attributes):
 
     def _prepare(self) -> None:
         """The last of what is done when an optimizer is made."""
+
+    def _constrain(self, members: Sequence[int] | None) -> None:
+        """Hand the parameters that were updated to the function that constrains them."""
+
+        def constrain() -> None:
+            self._calling = "the function that constrains its parameters"
+            try:
+                interruptible(partial(self._constraint.call, members))
+            finally:
+                self._calling = ""
+                self._copy(members)
+
+        uninterrupted(constrain)
+
+    def _copy(self, members: Sequence[int] | None) -> None:
+        """Make the copies of these parameters anew: wrapped optimizers may have some."""
+
+    def _refresh(self) -> None:
+        """Make all copies anew from parameters that come from the host."""
 
     def _check_idle(self, what: str) -> None:
         """Raises OptimizerError if ``what`` can't be done now."""
@@ -360,13 +386,14 @@ class Optimizer(Attributes):
         """Leave these parameters as they are from now on, with their states and counts: they take no part in
         steps and in norms, whatever gradients are given for them. Raises OptimizerError for unknown names."""
         self._check_idle("freeze")
-        self._freeze(self._frozen | positions_of(self._positions, names, "freeze"))
+        self._freeze(self._frozen | positions_of(self._positions, names, "freeze", self._by_position))
 
     def unfreeze(self, names: str | Iterable[str] | None = None) -> None:
         """Update these parameters again; all by default."""
         self._check_idle("unfreeze")
         all_names = self._names if names is None else names
-        self._freeze(self._frozen - positions_of(self._positions, all_names, "unfreeze"))
+        thawed = positions_of(self._positions, all_names, "unfreeze", self._by_position)
+        self._freeze(self._frozen - thawed)
 
     @property
     def frozen(self) -> tuple[str, ...]:
@@ -545,6 +572,16 @@ class Optimizer(Attributes):
         self._check_idle("load and load_state_dict")
         data = self._adapted(data, source)
         take_constraints = self._constraint.prepared(data, source) if hyperparameters else None
+        frozen = self._frozen
+        if hyperparameters:
+            frozen = positions_of(self._positions, data.frozen, f"'frozen' in {source}")
+
+        def behind() -> None:
+            self._freeze(frozen)
+            if take_constraints is not None:
+                take_constraints()
+            self._refresh()
+
         restoring.restore(
             data,
             self.definition,
@@ -556,10 +593,8 @@ class Optimizer(Attributes):
             source=source,
             params=params,
             hyperparameters=hyperparameters,
+            behind=behind,
         )
-        if take_constraints is not None:
-            self._freeze(positions_of(self._positions, data.frozen, f"'frozen' in {source}"))
-            take_constraints()
 
     def _changed(self) -> None:
         self._settings.mark_stale()

@@ -7,7 +7,7 @@ checked before anything changes.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -100,10 +100,12 @@ def restore(
     source: str,
     params: bool,
     hyperparameters: bool,
+    behind: Callable[[], None],
 ) -> None:
     """Put everything back. Raises SnapshotMismatch, with nothing changed, where it doesn't fit.
 
-    ``source`` names where the data comes from in messages.
+    ``source`` names where the data comes from in messages. ``behind`` is called when the rest is done:
+    signals find both or neither.
     """
     from solvergen.runtime import snapshots
 
@@ -166,6 +168,7 @@ def restore(
         if hyperparameters:
             for group, values in zip(groups, found.groups, strict=True):
                 group.restore(values.hyperparameters, values.multipliers)
+        behind()
 
     uninterrupted(put_back)
 

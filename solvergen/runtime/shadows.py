@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.buffers import converted
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import numpy_dtype
+from solvergen.runtime.spans import overlapping
 from solvergen.runtime.tensors import Tensor
 
 
@@ -77,15 +77,14 @@ def in_place(
 
 
 def _check_apart(backend: Backend, tensors: Sequence[Tensor]) -> None:
-    spans = sorted(
+    found = overlapping(
         (*backend.span_of(array), tensor.plan.name)
         for tensor in tensors
         for array in (tensor.plan.param, *tensor.plan.states)
         if array is not None
     )
-    for (_, end, one), (start, _, other) in pairwise(s for s in spans if s[0] < s[1]):
-        if start < end:
-            raise ArrayError(
-                f"the copies of {one!r} and {other!r} share memory with one another, or with a parameter or "
-                "a state of these; give each an array of its own"
-            )
+    if found is not None:
+        raise ArrayError(
+            f"the copies of {found[0]!r} and {found[1]!r} share memory with one another, or with a parameter "
+            "or a state of these; give each an array of its own"
+        )

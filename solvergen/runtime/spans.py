@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 
 from solvergen.runtime.arrays import HostArray
+
+T = TypeVar("T")
+
+
+def overlapping(spans: Iterable[tuple[int, int, T]]) -> tuple[T, T] | None:
+    """Two whose ranges ``[start, end)`` share a byte, the one that begins first in memory before the other;
+    None if there are none. Ranges are given with whose they are."""
+    in_order = sorted((s for s in spans if s[0] < s[1]), key=lambda s: s[:2])
+    for (_, end, one), (start, _, other) in pairwise(in_order):
+        if start < end:
+            return one, other
+    return None
 
 
 class Spans:

@@ -13,6 +13,7 @@ from solvergen.runtime.backends.base import Backend, TensorPlan, Workspace
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
 from solvergen.runtime.lines import LineStates
+from solvergen.runtime.spans import overlapping
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,19 +28,14 @@ class Tensor:
 def adopt_all(backend: Backend, names: Sequence[str], arrays: Sequence[object]) -> list[Array]:
     """Check every parameter, and that none shares memory with another. Raises ArrayError."""
     adopted = [backend.adopt(name, array) for name, array in zip(names, arrays, strict=True)]
-    spans = sorted((*backend.span_of(array), i) for i, array in enumerate(adopted))
-    last = (0, -1)  # end and position of the one before
-    for start, end, i in spans:
-        if start == end:
-            continue
-        if start < last[0]:
-            first, second = sorted((last[1], i))
-            same = backend.span_of(adopted[first]) == backend.span_of(adopted[second])
-            raise ArrayError(
-                f"parameters {names[first]!r} and {names[second]!r} "
-                + ("are the same memory; give it once" if same else "overlap in memory; give it once")
-            )
-        last = (end, i)
+    found = overlapping((*backend.span_of(array), i) for i, array in enumerate(adopted))
+    if found is not None:
+        first, second = sorted(found)
+        same = backend.span_of(adopted[first]) == backend.span_of(adopted[second])
+        raise ArrayError(
+            f"parameters {names[first]!r} and {names[second]!r} "
+            + ("are the same memory; give it once" if same else "overlap in memory; give it once")
+        )
     return adopted
 
 

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from solvergen.errors import UnknownName
-from solvergen.runtime.naming import did_you_mean
+from solvergen.errors import OptimizerError, UnknownName
+from solvergen.runtime.naming import as_name, did_you_mean
 
 T = TypeVar("T")
 
 
-class TensorView(Mapping[str, T]):
+class _Live(Mapping[str, T]):
+    """A mapping that reads an optimizer anew at every access."""
+
+    def __reduce__(self) -> NoReturn:
+        raise OptimizerError(
+            "what an optimizer shows of its tensors is a view, which can't be pickled or copied: copy what "
+            "is in it, {name: array.copy() for name, array in view.items()}, or take opt.state_dict()"
+        )
+
+
+class TensorView(_Live[T]):
     """Something of each tensor, by its name; where parameters have no names of the user's, by its
     position too.
 
@@ -27,9 +37,7 @@ class TensorView(Mapping[str, T]):
         self._by_position = by_position
 
     def __getitem__(self, key: str | int) -> T:
-        name: Any = key
-        if self._by_position and isinstance(key, int) and not isinstance(key, bool):
-            name = str(key)
+        name = as_name(key, self._by_position)
         if isinstance(name, str) and name in self._positions:
             return self._get(self._positions[name])
         raise UnknownName(f"{self._what} has no tensor {key!r:.60}" + did_you_mean(key, self._positions))
@@ -41,15 +49,14 @@ class TensorView(Mapping[str, T]):
         return len(self._positions)
 
     def __contains__(self, key: object) -> bool:
-        if self._by_position and isinstance(key, int) and not isinstance(key, bool):
-            key = str(key)
-        return isinstance(key, str) and key in self._positions
+        name = as_name(key, self._by_position)
+        return isinstance(name, str) and name in self._positions
 
     def __repr__(self) -> str:
         return f"<{self._what}: {', '.join(self._positions)}>"
 
 
-class StateView(Mapping[str, TensorView[Any]]):
+class StateView(_Live[TensorView[Any]]):
     """The states by name, and in each the tensors that have it.
 
     ``absent`` are the states that don't exist under the options, ``shared`` those that no tensor has.
@@ -84,7 +91,7 @@ class StateView(Mapping[str, TensorView[Any]]):
         return f"<state: {', '.join(self._views)}>"
 
 
-class SharedView(Mapping[str, float]):
+class SharedView(_Live[float]):
     """The states that are one number for the whole optimizer, by name. ``get`` reads the one at a place.
 
     ``absent`` are those that don't exist under the options.

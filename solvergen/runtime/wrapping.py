@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,14 +19,16 @@ from solvergen.runtime.arrays import Array
 from solvergen.runtime.buffers import type_name, writable
 from solvergen.runtime.closures import Closure
 from solvergen.runtime.cohorts import Cohort
+from solvergen.runtime.constraining import Constraints, Unchanged
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import NothingDone, uninterrupted
-from solvergen.runtime.naming import listed
+from solvergen.runtime.naming import as_name, listed
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.plan import Launches
 from solvergen.runtime.row_sparse import check_rule, has_rows
+from solvergen.runtime.spans import overlapping
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
 from solvergen.runtime.wrappers import (
@@ -63,6 +64,8 @@ class WrappedOptimizer(Optimizer):
     """
 
     _averaging = False
+    _copying: Constraints | None = None
+    """What makes copies anew, once somebody has asked for it."""
 
     @property
     def wrappers(self) -> Wrappers:
@@ -171,22 +174,25 @@ class WrappedOptimizer(Optimizer):
     def shadows(self, arrays: Mapping[str, Any]) -> None:
         self._check_idle("assigning shadows")
         if not self._shadows or not isinstance(arrays, Mapping):
-            given = "" if self._shadows else " of an optimizer with Wrappers(shadow=...)"
-            raise OptimizerError(f"shadows{given} is assigned a mapping of names to arrays")
-        unknown = [name for name in arrays if self._positions.get(name) not in self._shadows]
+            whose = "" if self._shadows else " of an optimizer with Wrappers(shadow=...)"
+            raise OptimizerError(f"shadows{whose} is assigned a mapping of names to arrays")
+        given = {as_name(key, self._by_position): array for key, array in arrays.items()}
+        unknown = [name for name in given if self._positions.get(name) not in self._shadows]
         if unknown:
             copies = [self._names[i] for i in self._shadows]
             raise OptimizerError(f"there is no copy of {listed(unknown)}; copies are of {listed(copies)}")
         kept = dict(self._shadows)
-        for name, array in arrays.items():
+        for name, array in given.items():
             i = self._positions[name]
             kept[i] = shadows.adopted(self._backend, name, self._shadows[i], array)
         tensors = shadows.in_place(self.definition, self._backend, self._tensors, kept)
         options = [group.options for group in self._groups]
         launches = Launches(self.definition, self._backend, tensors, options, self._workspace)
+        go_over = self._constraint.moved(tensors, kept)
 
         def take() -> None:
             self._tensors, self._launches = tensors, launches
+            go_over()
             self._prepare()
             self._refresh()
 
@@ -195,7 +201,20 @@ class WrappedOptimizer(Optimizer):
     def refresh_shadows(self) -> None:
         """Make the copies anew from the parameters, as they are now."""
         self._check_idle("refresh_shadows")
-        uninterrupted(self._refresh)
+        self._copy(None)
+
+    def _copy(self, members: Sequence[int] | None) -> None:
+        if not self._shadows:
+            return
+        if self._copying is None:
+            chosen = dict.fromkeys(self._shadows, Unchanged())
+            self._copying = Constraints(type(self), self._backend, self._tensors, chosen, self._shadows)
+        work = self._copying.bound(members, None)
+        try:
+            if work is not None:
+                uninterrupted(work)
+        finally:
+            self._copying.release()
 
     def _refresh(self) -> None:
         shadows.refresh(self._backend, self._tensors, self._shadows)
@@ -270,6 +289,7 @@ class WrappedOptimizer(Optimizer):
     def _prepare(self) -> None:
         self._writes = self._groups[0].options["wrap_write_update"]
         self._shadows = shadows.copies_in(self.definition, self._tensors)
+        self._copying = None
         self._sums: Sums | None = None
         if not self._groups[0].options.get("wrap_accumulate"):
             return
@@ -311,13 +331,12 @@ class WrappedOptimizer(Optimizer):
         present = [(name, g) for name, g in zip(self._names, flat, strict=True) if g is not None]
         for name, gradient in present:
             writable(gradient, f"the gradient of {name!r}, which the update is to be written to,")
-        spans = sorted((*self._backend.span_of(gradient), name) for name, gradient in present)
-        for (_, end, one), (start, _, other) in pairwise(s for s in spans if s[0] < s[1]):
-            if start < end:
-                raise ArrayError(
-                    f"the gradients of {one!r} and {other!r} share memory, and the update of each is to be "
-                    "written there; give each an array of its own"
-                )
+        found = overlapping((*self._backend.span_of(gradient), name) for name, gradient in present)
+        if found is not None:
+            raise ArrayError(
+                f"the gradients of {found[0]!r} and {found[1]!r} share memory, and the update of each is to "
+                "be written there; give each an array of its own"
+            )
 
     def _update(self, flat: Sequence[object], calls: int, skip: Skip | None = None) -> bool:
         """Update all tensors that have a gradient in this call or in one that was summed up."""
@@ -389,10 +408,6 @@ class WrappedOptimizer(Optimizer):
 
         found = with_wrappers(data, self.definition, unwrapped(type(self)).definition, self._snapshot)
         return with_own_copies(found, self._groups)
-
-    def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
-        super()._restore(data, source, params=params, hyperparameters=hyperparameters)
-        uninterrupted(self._refresh)
 
     def __repr__(self) -> str:
         return self._repr(

@@ -112,9 +112,10 @@ def _of_caffe(params: SolverParameters) -> Chosen:
 def _of_ours(params: SolverParameters, name: str) -> Chosen:
     class_ = find_optimizer(name)
     if class_ is None:
-        told = f"no optimizer {quoted(name)}; {meant(name, optimizer_names())}"
-        own = "" if told.endswith("?") else " (one of your own is known after register_optimizer)"
-        _refuse(params, "optimizer", told + own)
+        hint = meant(name, optimizer_names())
+        if not hint.startswith("did you mean"):
+            hint += "; one of your own is known once the module of --net gives it to register_optimizer"
+        _refuse(params, "optimizer", f"no optimizer {quoted(name)}; {hint}")
     definition = definition_of(class_)
     values: dict[str, float] = {}
     if "lr" in definition.hyperparameter_names:

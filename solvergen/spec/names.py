@@ -35,6 +35,7 @@ LINES = ("rows", "columns", "matrices", "leading", "trailing", "blocks")
 EXTENTS = ("ndim",)
 STATEMENTS = ("gradient",)
 WRAPPERS_PREFIX = "wrap_"
+WRAPPED_PREFIX = "wrapped_"
 INTERNAL_FUNCTIONS = ("ipow", "pow")
 
 PYTHON_KEYWORDS = (
@@ -117,6 +118,8 @@ def problem_with_spec_name(name: str) -> tuple[str, str] | None:
     """What keeps ``name`` from being the name of a spec: it becomes a folder and a Python module."""
     if re.fullmatch(NAME_PATTERN, name, re.ASCII) and not re.fullmatch(SPEC_NAME_PATTERN, name, re.ASCII):
         return "SG020", "it becomes a module, so it is written in small letters, digits and _"
+    if name.startswith(WRAPPED_PREFIX):
+        return "SG021", f"names that begin with {WRAPPED_PREFIX} are those of rules with what wraps them"
     return problem_with_name(name)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from solvergen.errors import VerificationError
 from solvergen.runtime.definition import Definition
+from solvergen.runtime.importing import import_package
 from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.wrapping import wrapped_class
 
@@ -107,16 +108,3 @@ def imported(artifacts: Mapping[str, str]) -> Iterator[Optimizers]:
         finally:
             for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
                 del sys.modules[module]
-
-
-def import_package(name: str, folder: Path) -> ModuleType:
-    """The package in ``folder``, imported as ``name``."""
-    spec = importlib.util.spec_from_file_location(
-        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from solvergen.runtime.importing import import_package
 from solvergen.runtime.optimizer import Optimizer
-from solvergen.verify.collect import import_package
 from solvergen.verify.machines import machine
 from solvergen.verify.rows import rows_of
 from solvergen.verify.wire import row_data

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import generated
+from solvergen import Wrappers
 from solvergen.constraints import MaxNorm, MinMax, MinMaxNorm, UnitNorm
 from solvergen.runtime.dtypes import numpy_dtype
 from tests.gpu.conftest import Gpu
@@ -35,3 +38,22 @@ def test_bits_of_numpy(gpu: Gpu, dtype: str) -> None:
         reference.step(gradients)
     for name, wanted in host.items():
         assert_same_bits(gpu.host(params[name]), wanted)
+
+
+def test_copies_have_what_was_constrained(gpu: Gpu) -> None:
+    host = {name: RNG.normal(size=shape).astype(np.float32) for name, (shape, _) in HELD.items()}
+    params = {name: gpu.array(array) for name, array in host.items()}
+    wrappers = Wrappers(shadow="bfloat16")
+    ours = generated.Adam(params, lr=0.1, backend=gpu.backend, wrappers=wrappers)
+    reference = generated.Adam(host, lr=0.1, backend="numpy", wrappers=wrappers)
+
+    def halved(name: str, array: Any) -> None:
+        array *= 0.5
+
+    for constraint in ({name: one for name, (_, one) in HELD.items()}, halved):
+        ours.constraint = reference.constraint = constraint
+        gradients = {n: RNG.normal(size=a.shape).astype(a.dtype) for n, a in host.items()}
+        ours.step({name: gpu.array(gradient) for name, gradient in gradients.items()})
+        reference.step(gradients)
+        for name in host:
+            assert_same_bits(gpu.host(ours.shadows[name]), reference.shadows[name])

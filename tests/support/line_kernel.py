@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
 from solvergen.emit.render import render
 from solvergen.runtime.arrays import HostArray
+from tests.support.contexts import pass_context
 from tests.support.reductions import add, by_loops, larger
 
 TILE_ROWS = 64
@@ -60,8 +60,16 @@ def _input(name: str, table: str, index: int) -> SimpleNamespace:
 def _lines(
     rank: str, inputs: Sequence[SimpleNamespace], body: Sequence[str], outputs: Sequence[SimpleNamespace]
 ) -> SimpleNamespace:
+    line, first, per_matrix = {
+        "matrices": ("matrix", 5, None),
+        "rows": ("row", 3, 1),
+        "columns": ("column", 4, 2),
+    }[rank]
     return SimpleNamespace(
         rank=rank,
+        line=line,
+        first=first,
+        per_matrix=per_matrix,
         number=1,
         guard=None,
         inputs=inputs,
@@ -70,26 +78,8 @@ def _lines(
     )
 
 
-def _pass(**fields: Any) -> SimpleNamespace:
-    given = {
-        "number": 0,
-        "reason": "for a test",
-        "guard": None,
-        "scalars": (),
-        "values": (),
-        "reductions": (),
-        "row_values": (),
-        "column_values": (),
-        "matrix_values": (),
-        "row_reductions": (),
-        "column_reductions": (),
-    }
-    merged = {**given, **fields}
-    return SimpleNamespace(**{**merged, "suffix": f"_{merged['number']}"})
-
-
-TILES = _pass(
-    number=0,
+TILES = pass_context(
+    suffix="_0",
     walk="tiles",
     row_values=(_number("r", 0),),
     column_values=(_number("c", 0),),
@@ -103,9 +93,9 @@ TILES = _pass(
     column_reductions=[_reduction(0, "dot", "x", "grad"), _reduction(1, "max_abs", "grad")],
 )
 
-FLAT = _pass(
+FLAT = pass_context(
     number=1,
-    walk="flat",
+    suffix="_1",
     row_values=(_number("r", 0),),
     column_values=(_number("c", 0),),
     matrix_values=(_number("m", 0),),
@@ -116,7 +106,9 @@ FLAT = _pass(
     ],
 )
 
-FLAT_REDUCING = _pass(**{**vars(FLAT), "number": 2, "reductions": [_reduction(0, "sum", "x")]})
+FLAT_REDUCING = pass_context(
+    **{**vars(FLAT), "number": 2, "suffix": "_2", "reductions": [_reduction(0, "sum", "x")]}
+)
 
 STAGE = SimpleNamespace(
     number=1,

@@ -62,6 +62,9 @@ def convert(source: str, target: str, wanted: Request | None = None) -> tuple[st
             found = dataclasses.replace(found, model=resolved(found.model, wanted.shared))
     if found.model is not None and (form != "solver" or format_of(target) != "HDF5"):
         _check_complete(found.model, source)
+    if found.model is not None and form != "solver":
+        with about(source, "can't be converted"):
+            named(found.model)
     state, said = found.state, found.said
     if state is None:
         if wanted.conventions is not None:

@@ -23,6 +23,7 @@ from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots.sink import Sink
 from solvergen.solver.files import sharing
 from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
+from solvergen.solver.files.naming import is_text
 
 MOST_AXES = 32
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -42,7 +43,8 @@ def write_model(path: str, model: ModelData) -> None:
     """
     names = [layer.name for layer in model.layers]
     for name in names:
-        if not name or any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
+        odd = not name or any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name
+        if odd or not is_text(name):
             raise SolverFileError(
                 f"HDF5 can't have a group named {quoted(name)}: use another snapshot_format"
             )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from solvergen.errors import SolverFileError
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.naming import quoted
 from solvergen.solver.files.data import LayerData, ModelData
 
 _USUAL = ("weight", "bias")
@@ -36,13 +38,31 @@ def names_of(layer: LayerData) -> tuple[str, ...]:
 
 
 def named(model: ModelData) -> dict[str, HostArray]:
-    """Every array of a model by its names; what two layers share is there under both."""
-    return {
-        name: blob
-        for layer in model.layers
-        for name, blob in zip(names_of(layer), layer.blobs, strict=True)
-        if blob is not None
-    }
+    """Every array of a model by its names; what two layers share is there under both.
+
+    Raises SolverFileError where two arrays have one name, or one has a name that isn't text.
+    """
+    found: dict[str, HostArray] = {}
+    for layer in model.layers:
+        for name, blob in zip(names_of(layer), layer.blobs, strict=True):
+            if blob is None:
+                continue
+            if not is_text(name):
+                raise SolverFileError(f"a parameter is called {quoted(name)}, which isn't text")
+            if found.setdefault(name, blob) is not blob:
+                raise SolverFileError(
+                    f"two parameters are called {quoted(name)}: files with arrays by name can't hold both"
+                )
+    return found
+
+
+def is_text(name: str) -> bool:
+    """Whether there are characters for it: what was read from bytes may be anything."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def owned(model: ModelData) -> dict[str, HostArray]:

@@ -43,9 +43,9 @@ def definition_of_spec(spec: str) -> Definition:
 
 
 def spec_of_class(name: str) -> str:
-    """The spec of a class; of one that isn't known its name in small letters."""
+    """The spec of a class; of one that isn't known the class's name."""
     found = find_optimizer(name)
-    return name.lower() if found is None else definition_of(found).name
+    return name if found is None else definition_of(found).name
 
 
 def optimizer_of(

@@ -15,6 +15,7 @@ from solvergen.runtime.naming import quoted
 from solvergen.runtime.snapshots.atomic import replacing, workshop
 from solvergen.solver.files.reading import about
 
+_METADATA = "__metadata__"
 _OURS = frozenset({"solvergen", "solvergen_format"})
 
 
@@ -57,6 +58,8 @@ def _is_odd(name: str) -> bool:
 
 def write(path: str, arrays: Mapping[str, HostArray]) -> None:
     """Write them, whole or not at all. Raises SolverFileError."""
+    if _METADATA in arrays:
+        raise SolverFileError(f"{path}: safetensors files can't hold an array called {_METADATA}")
     library = _library()
     kept = {name: np.array(array, order="C", ndmin=0) for name, array in arrays.items()}
     tensors = {

@@ -165,10 +165,12 @@ class DenseNet:
             raise NetError(NOTHING_KEPT.format(name=self.name))
         left = self._next, self._outputs
         loss = 0.0
-        for row in self._kept:
-            self._next = row
-            loss += self._both()
-        self._next, self._outputs = left
+        try:
+            for row in self._kept:
+                self._next = row
+                loss += self._both()
+        finally:
+            self._next, self._outputs = left
         return loss
 
     def watch(self, what: Watching | None) -> None:

@@ -21,7 +21,7 @@ def checked_outputs(net: Net, outputs: Any) -> tuple[Output, ...]:
         if not (hasattr(output, "name") and hasattr(output, "values") and hasattr(output, "loss_weight")):
             raise NetError(f"the net {net.name!r} put out a {type(output).__name__} among its Outputs")
         values = output.values
-        if not isinstance(values, np.ndarray):
+        if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufV":  # V: bfloat16
             values = _array(values, f"output {output.name!r} of the net {net.name!r}")
         found.append(Output(output.name, values, output.loss_weight))
     return tuple(found)

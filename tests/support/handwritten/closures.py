@@ -18,6 +18,7 @@ from solvergen.runtime.definition import Definition, Hyperparameter, Option, Pas
 from solvergen.runtime.reference_math import divide as divide_any
 from solvergen.runtime.reference_math import gradient, maximum, norm2, over_all
 from solvergen.runtime.scalars import divide
+from tests.support.contexts import pass_context
 from tests.support.handwritten.staged import Handwritten, defined
 
 
@@ -353,18 +354,15 @@ def _pass(
         )
         for index, name in enumerate(("param", "grad", *rule.array_states, *rule.carried))
     ]
-    return SimpleNamespace(
+    return pass_context(
         number=number,
         suffix=f"_{number}",
-        reason="by hand",
-        guard=None,
         scalars=[SimpleNamespace(name=n, index=rule.table.index(n), guard=None) for n in scalars],
         values=[SimpleNamespace(name=n, index=i, guard=None) for n, i in (values or {}).items()],
         buffers=buffers,
         first=next(b for b in buffers if b.loaded or b.stored),
         body=[line if line.startswith("#") else f"        {line}" for line in body],
         reductions=reductions,
-        by_tiles=False,
     )
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import jinja2
 
+from tests.support.contexts import pass_context
+
 FOLDER = Path(__file__).parent
 TEMPLATES = FOLDER.parents[2] / "templates"
 
@@ -94,11 +96,8 @@ def kernel() -> dict[str, Any]:
 
 
 def _only_pass() -> SimpleNamespace:
-    return SimpleNamespace(
-        number=0,
-        suffix="",
+    return pass_context(
         scalars=[{"name": name, "index": index, "guard": None} for index, name in enumerate(SCALARS)],
-        values=[],
         buffers=[
             _buffer(0, "param", "sg_param"),
             _buffer(1, "grad", "sg_grad", stored=False),
@@ -107,8 +106,6 @@ def _only_pass() -> SimpleNamespace:
             _buffer(4, "v_max", "sg_state", guard="SG_OPTION_amsgrad"),
         ],
         body=BODY.splitlines(),
-        reductions=[],
-        by_tiles=False,
     )
 
 

@@ -25,6 +25,8 @@ from tests.support.bits import assert_same_bits
 from tests.support.shipped import HOST_BACKENDS
 
 F = np.float32
+RECURSIVE: dict = {}
+RECURSIVE["again"] = RECURSIVE
 LIGHT = {"solvergen.output", "solvergen.spec"}  # of the compile half, what reads nothing and compiles nothing
 
 
@@ -207,6 +209,21 @@ class TestTheCache:
         sparse_sgd()
         assert built == []
 
+    @pytest.mark.parametrize("kind", ["file", "link"])
+    def test_what_lies_in_its_place_makes_way(self, cache, tmp_path, kind):
+        cls = sparse_sgd()
+        folder = Path(cls.definition.folder).parent
+        shutil.rmtree(folder)
+        if kind == "file":
+            folder.write_text("")
+        else:
+            folder.symlink_to(tmp_path)
+        forget(cls)
+        again = Path(sparse_sgd().definition.folder).parent
+        assert again == folder
+        assert again.is_dir()
+        assert not again.is_symlink()
+
     def test_two_at_once(self, cache):
         artifacts = {"__init__.py": "", "py.typed": ""}
         one = building._put(building.open_cache("derived"), "a" * 64, artifacts)
@@ -302,12 +319,13 @@ class TestMistakes:
             (("sdg",), {"penalty": "param"}, {"SG033"}),
             (("sgd",), {"transform": ["causious"]}, {"SG038"}),
             (("sgd",), {"changes": [{"replace": "q", "do": "q = 1"}]}, {"SG036"}),
-            (("sgd",), {"hyperparameters": {"l1": math.nan}}, {"SG012"}),
             (("sgd",), {"hyperparameters": {"l1": "much"}}, {"SG012"}),
             (("sgd",), {"hyperparameters": {"nothing": None}}, {"SG036"}),
             (("sgd",), {"hyperparameters": {"unused": 1.0}}, {"SG064"}),
             (("sgd",), {"state": {"grad": {}}}, {"SG021"}),
             (("sgd",), {"name": "Sgd"}, {"SG020"}),
+            (("sgd",), {"name": "s" * 65}, {"SG020"}),
+            (("sgd",), {"name": "wrapped_sgd"}, {"SG021"}),
         ],
     )
     def test_of_specs(self, args, kwargs, codes):
@@ -332,6 +350,12 @@ class TestMistakes:
             (("sgd",), {"summary": "\ud800"}, "summary of derive holds half of a surrogate pair"),
             (("sgd",), {"state": {"\udfff": {}}}, "state of derive has the key"),
             (("sgd",), {"name": "../evil"}, "name of derive must be a name as specs have them"),
+            (("sgd",), {"name": ""}, "name of derive must be a name as specs have them, not ''"),
+            (("sgd",), {"name": 3}, "name of derive must be a name as specs have them, not 3"),
+            (("sgd",), {"name": "s" * 300}, "name of derive must be a name as specs have them, not 'sss"),
+            (("sgd",), {"hyperparameters": {"l1": math.nan}}, "hyperparameters of derive has nan; numbers"),
+            (("sgd",), {"hyperparameters": {"l1": -math.inf}}, "hyperparameters of derive has -inf; numbers"),
+            (("sgd",), {"state": RECURSIVE}, "an argument of derive holds itself, or is nested too deeply"),
         ],
     )
     def test_of_arguments(self, args, kwargs, message):

@@ -13,11 +13,20 @@ def reduction(column: int, term: str, guard: str | None = None, *, larger: bool 
 def test_the_same_terms_under_the_same_options_are_shared() -> None:
     rows = (reduction(0, "a"), reduction(1, "b"), reduction(2, "c", "X"))
     columns = (
-        reduction(0, "b", larger=True),  # combined otherwise, but formed alike
+        reduction(0, "b"),
         reduction(1, "c"),
         reduction(2, "c", "X"),
         reduction(3, "d"),
+        reduction(4, "a", larger=True),  # the larger of two is kept in another type than their sum
     )
-    assert [c.terms_of for c in sharing_terms(columns, rows)] == [1, None, 2, None]
-    assert [c.term for c in sharing_terms(columns, rows)] == ["b", "c", "c", "d"]
+    shared = sharing_terms(columns, rows)
+    assert [c.terms_of for c in shared] == [1, None, 2, None, None]
+    assert [c.term for c in shared] == ["b", "c", "c", "d", "a"]
+    assert [c.terms for c in shared] == [
+        "sg_row_1",
+        "sg_column_1",
+        "sg_row_2",
+        "sg_column_3",
+        "sg_column_4",
+    ]
     assert sharing_terms((), rows) == ()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jinja2
+
+from tests.support.contexts import pass_context
 
 TEMPLATES = Path(__file__).parents[3] / "templates"
 
@@ -25,14 +26,10 @@ def kernel(body: Sequence[str], buffers: Sequence[dict[str, Any]], scalars: Sequ
         "has_lines": False,
         "stages": [],
         "passes": [
-            SimpleNamespace(
-                number=0,
-                suffix="",
+            pass_context(
                 scalars=[{"name": name, "index": i, "guard": None} for i, name in enumerate(scalars)],
-                values=[],
                 buffers=[{**b, "index": i} for i, b in enumerate(buffers)],
                 body=body,
-                reductions=[],
             )
         ],
     }

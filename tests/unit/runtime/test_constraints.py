@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 
 import ml_dtypes
@@ -11,9 +12,10 @@ import pytest
 
 from generated import LAMB, SAM, SGD, Adam, Lookahead
 from solvergen import RowSparse, Wrappers
-from solvergen.constraints import MaxNorm, MinMax, MinMaxNorm, NonNegative, UnitNorm
+from solvergen.constraints import Constraint, MaxNorm, MinMax, MinMaxNorm, NonNegative, UnitNorm
 from solvergen.errors import HyperparameterError, OptimizerError, SnapshotError, SnapshotMismatch
 from solvergen.runtime import snapshots
+from solvergen.runtime.backends.numpy import NumpyBackend
 from solvergen.runtime.constraints import as_data, from_data, matrices_along
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.snapshots.document import check, version_of
@@ -311,6 +313,26 @@ class TestErrors:
         with pytest.raises(HyperparameterError, match=message):
             make()
 
+    def test_classes_and_what_is_derived_from_one(self):
+        class Own(MaxNorm):
+            pass
+
+        class Called(MaxNorm):
+            def __call__(self, name, array):
+                array[...] = 0
+
+        opt = SGD(params(), lr=0.1, backend="numpy")
+        for cls in (MaxNorm, NonNegative, Own, Constraint):
+            with pytest.raises(OptimizerError, match=f"not the class {cls.__name__}: make one of it"):
+                opt.constraint = cls
+        for one in (Own(), Called(), Constraint()):
+            name = type(one).__name__
+            with pytest.raises(OptimizerError, match=f"not a {name}, which isn't one of MaxNorm, MinMax"):
+                opt.constraint = one
+            with pytest.raises(OptimizerError, match=f"for 'dense' no .* but a {name}, which isn't"):
+                opt.constraint = {"dense": one}
+        assert opt.constraint is None
+
     def test_a_package_without_them(self):
         class Elsewhere(Optimizer):
             definition = SGD.definition
@@ -344,6 +366,38 @@ class TestWhereTheyAreKept:
         with pytest.raises(OptimizerError, match=r"params\[0\]\['constraint'\] has 'rows', which is no"):
             Adam(grouped(params(), constraint={"rows": MaxNorm(1)}), backend="numpy")
         assert Adam(grouped(params(), constraint=None), backend="numpy").constraint is None
+
+    def test_by_position(self):
+        opt = SGD([params()["dense"], params()["rows"]], lr=0.1, backend="numpy")
+        opt.constraint = {1: MaxNorm(), "0": UnitNorm()}
+        assert opt.constraint == {"0": UnitNorm(), "1": MaxNorm()}
+        with pytest.raises(OptimizerError, match="constraint has '2', which is no parameter's name"):
+            opt.constraint = {2: MaxNorm()}
+        group = {"params": [params()["rows"]], "constraint": {1: MaxNorm()}}
+        opt = SGD([{"params": [params()["dense"]]}, group], lr=0.1, backend="numpy")
+        assert opt.constraint == {"1": MaxNorm()}
+
+    def test_what_a_snapshot_has_is_taken_over_with_the_rest(self, monkeypatch):
+        """Ctrl-C while a snapshot is taken over finds all of it done."""
+        of = {"w": params()["dense"], "v": params()["vector"]}
+        one = Adam(of, backend="numpy", wrappers=Wrappers(shadow="bfloat16"))
+        one.freeze("v")
+        one.constraint = {"w": MaxNorm(1)}
+        kept = one.state_dict()
+        zeros = {name: np.zeros_like(array) for name, array in of.items()}
+        other = Adam(zeros, backend="numpy", wrappers=Wrappers(shadow="bfloat16"))
+        zeros["w"][:] = 3.0
+        copy_in = NumpyBackend.copy_in
+
+        def interrupted(*args):
+            signal.raise_signal(signal.SIGINT)
+            copy_in(*args)
+
+        monkeypatch.setattr(NumpyBackend, "copy_in", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            other.load_state_dict(kept)
+        assert (other.frozen, other.constraint) == (("v",), {"w": MaxNorm(1)})
+        assert (other.shadows["w"] == 3).all()
 
     def test_one_for_all(self):
         of = {name: params()[name] for name in ("dense", "rows")}

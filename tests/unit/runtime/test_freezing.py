@@ -96,6 +96,20 @@ def test_what_is_no_name():
         opt.unfreeze(["a", "d"])
 
 
+def test_by_position():
+    opt = SGD([np.ones(2, np.float32) for _ in range(3)], lr=0.1, backend="numpy")
+    opt.freeze(0)
+    opt.freeze([2, "1"])
+    opt.unfreeze([1])
+    assert opt.frozen == ("0", "2")
+    with pytest.raises(OptimizerError, match="freeze has '3', which is no parameter's name"):
+        opt.freeze(3)
+    with pytest.raises(OptimizerError, match="freeze must be a name"):
+        SGD({"0": np.ones(2, np.float32)}, lr=0.1, backend="numpy").freeze(0)
+    groups = [{"params": [np.ones(2)]}, {"params": [np.ones(2), np.ones(2)], "frozen": [2]}]
+    assert SGD(groups, lr=0.1, backend="numpy").frozen == ("2",)
+
+
 def test_in_configurations():
     opt = made(params(), {"frozen": ["c"]})
     config = json.loads(json.dumps(opt.get_config()))

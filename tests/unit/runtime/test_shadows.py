@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from generated import LAMB, SGD, Adafactor, Adam
+from solvergen.constraints import MaxNorm, MinMax, MinMaxNorm, NonNegative, UnitNorm
 from solvergen.errors import ArrayError, HyperparameterError, OptimizerError
 from solvergen.runtime.row_sparse import RowSparse
 from solvergen.runtime.wrappers import Wrappers
@@ -79,19 +80,80 @@ class TestTheCopy:
         for name in one:
             assert_same_bits(one[name], other[name])
 
-    def test_it_comes_after_bounds_and_before_the_constraint(self, backend):
+    def test_it_comes_after_bounds_and_after_a_function_that_constrains(self, backend):
         param = np.array([3.0, -3.0, 0.5], F)
         opt = SGD([param], lr=0.0, backend=backend, wrappers=replace(SHADOW, bounds=(-1, 1), average=0.5))
+        live = opt.shadows[0]
 
         def halved(name, array):
+            np.testing.assert_array_equal(opt.shadows[0].astype(F), [1, -1, 0.5])
             array *= 0.5
 
         opt.constraint = halved
         opt.step([np.zeros(3, F)])
-        np.testing.assert_array_equal(opt.shadows[0].astype(F), [1, -1, 0.5])
         np.testing.assert_array_equal(param, [0.5, -0.5, 0.25])
+        np.testing.assert_array_equal(live.astype(F), param)
+        param[:] = 7.0
         opt.refresh_shadows()
-        np.testing.assert_array_equal(opt.shadows[0].astype(F), param)
+        np.testing.assert_array_equal(live.astype(F), param)
+
+    @pytest.mark.parametrize("shadow", ["bfloat16", "float16"])
+    @pytest.mark.parametrize("dtype", [F, np.float64, ml_dtypes.bfloat16, np.float16])
+    def test_constraints_are_in_it(self, backend, dtype, shadow):
+        params = {**parameters(dtype), "kernel": parameters(dtype, 3)["view"].reshape(2, 11, 29)}
+        params |= {"number": np.array(0.3, dtype), "empty": np.zeros((0, 3), dtype)}
+        opt = Adam(params, lr=0.1, backend=backend, wrappers=Wrappers(shadow=shadow))
+        opt.constraint = {
+            "w": MaxNorm(0.3),
+            "view": UnitNorm(),
+            "special": MinMax(None, 1.5),
+            "kernel": MinMaxNorm(0.1, 0.2, rate=0.5, axis=-1),
+            "number": NonNegative(),
+            "empty": MaxNorm(),
+        }
+        opt.step({name: param.copy() for name, param in params.items()})
+        for name, param in params.items():
+            assert_same_bits(opt.shadows[name], copy_of(param, shadow))
+
+    def test_constraints_that_are_left_out_leave_it(self, backend):
+        param = np.array([3.0, -3.0, 0.5], F)
+        opt = SGD({"w": param}, lr=0.1, backend=backend, wrappers=SHADOW, nonfinite="skip")
+        for constraint in (MaxNorm(0.1), lambda name, array: array.fill(0)):
+            opt.constraint = constraint
+            opt.shadows["w"][:] = 9.0
+            opt.step({"w": np.ones(3, F)}, found_inf=True)
+            opt.step({"w": np.ones(3, F)}, found_inf=np.ones(1, F))
+            opt.step({"w": np.full(3, np.nan, F)})
+            np.testing.assert_array_equal(opt.shadows["w"].astype(F), [9.0, 9.0, 9.0])
+
+    def test_only_of_what_was_updated_whatever_the_function_raises(self, backend):
+        params = {name: np.ones(3, F) for name in ("a", "b", "c")}
+        opt = SGD(params, lr=0.0, backend=backend, wrappers=SHADOW)
+
+        def failing(name, array):
+            array[:] = 5.0
+            if name == "b":
+                raise ZeroDivisionError
+
+        opt.constraint = failing
+        params["c"][:] = 2.0
+        with pytest.raises(ZeroDivisionError):
+            opt.step({"a": np.ones(3, F), "b": np.ones(3, F), "c": None})
+        found = {name: opt.shadows[name].astype(F).tolist() for name in params}
+        assert found == {"a": [5.0] * 3, "b": [5.0] * 3, "c": [1.0] * 3}
+
+    def test_constraints_know_the_arrays_that_took_their_place(self, backend):
+        param = np.array([3.0, -4.0], F)
+        opt = SGD({"w": param}, lr=0.0, backend=backend, wrappers=SHADOW)
+        opt.constraint = UnitNorm()
+        own = np.zeros(2, ml_dtypes.bfloat16)
+        opt.shadows = {"w": own}
+        opt.step({"w": np.ones(2, F)})
+        assert_same_bits(own, copy_of(param, "bfloat16"))
+        assert abs(param[0]) < 1
+        opt.constraint = lambda name, array: array.fill(0.5)
+        opt.step({"w": np.ones(2, F)})
+        assert own.astype(F).tolist() == [0.5, 0.5]
 
     def test_of_rows_and_of_rules_with_lines(self, backend):
         rng = np.random.default_rng(4)
@@ -151,6 +213,11 @@ class TestArraysOfOnesOwn:
         ):
             with pytest.raises(ArrayError, match=what):
                 opt.shadows = {"a": wrong}
+        with pytest.raises(OptimizerError, match="no copy of '0'; copies are of 'a'"):
+            opt.shadows = {0: half}
+        listed = SGD([np.ones(4, F)], lr=0.1, backend="numpy", wrappers=SHADOW)
+        listed.shadows = {0: half}
+        assert listed.shadows[0] is half
         with pytest.raises(OptimizerError, match="no copy of 'c'; copies are of 'a'"):
             opt.shadows = {"c": half}
         with pytest.raises(OptimizerError, match="a mapping"):

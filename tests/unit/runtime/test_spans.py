@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvergen.runtime.spans import Spans
+from solvergen.runtime.spans import Spans, overlapping
 
 RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6)), max_size=6)
 
@@ -36,3 +36,12 @@ def test_the_memory_of_arrays():
         address = arrays[i].ctypes.data
         assert spans.met_by(address + 8, address + 9) == i
     assert (spans.ends - spans.starts).tolist() in ([32, 12], [12, 32])
+
+
+def test_two_that_overlap_are_found_wherever_they_are_given():
+    apart = [(0, 4, "a"), (4, 8, "b"), (6, 6, "empty"), (20, 30, "c")]
+    assert overlapping(apart) is None
+    assert overlapping([*apart, (29, 31, "d")]) == ("c", "d")
+    assert overlapping([(3, 5, "over both"), *apart]) == ("a", "over both")
+    assert overlapping([*apart, (20, 30, "the same")]) == ("c", "the same")
+    assert overlapping([]) is None

@@ -12,6 +12,8 @@ from solvergen.errors import SolvergenError
 from solvergen.optimizers import CaffeSGD
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.solver import DenseNet, InnerProduct, Solver, SolverParameters, register_optimizer, registry
+from solvergen.solver.files.converting import convert
+from solvergen.solver.files.request import Request
 
 X, Y = np.ones((6, 2)), np.zeros((6, 1))
 
@@ -84,3 +86,17 @@ def test_names_of_caffes_types_are_taken():
     nesterov = type("Nesterov", (CaffeSGD,), {})
     with pytest.raises(SolvergenError, match="'Nesterov' is a solver type of Caffe's"):
         register_optimizer(nesterov)
+
+
+def test_one_that_isnt_registered_is_told_by_its_own_name(tmp_path):
+    told = {"optimizer": "ZzRule", "base_lr": 0.1, "lr_policy": "fixed", "solver_mode": "CPU", "max_iter": 1}
+    with pytest.raises(SolvergenError, match=r"'ZzRule'.*the module of --net gives it to register_optimizer"):
+        Solver(SolverParameters(**told), net())
+    register_optimizer(type("ZzRule", (CaffeSGD,), {}))
+    form = {"snapshot_prefix": str(tmp_path / "s"), "snapshot_format": "SAFETENSORS"}
+    Solver(SolverParameters(**told, **form), net(), backend="numpy").solve()
+    registry._ADDED.clear()
+    with pytest.raises(SolvergenError, match="no optimizer 'ZzRule'"):
+        convert(
+            str(tmp_path / "s_iter_1.state.safetensors"), str(tmp_path / "o.h5"), Request(form="optimizer")
+        )

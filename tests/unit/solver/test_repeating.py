@@ -240,3 +240,27 @@ def test_in_the_middle_of_an_update_nothing_else_begins(tmp_path, call):
         np.testing.assert_array_equal(blob.data, data)
     solver.step(1)
     assert solver.iter == 1
+
+
+def test_an_interrupt_in_a_pass_again_leaves_the_place_in_the_data(monkeypatch):
+    net, whole = dense(), dense()
+    solver = Solver(params(), net, backend="numpy")
+    solver.step(2)
+    both, calls = net._both, []
+
+    def interrupted():
+        calls.append(net.position())
+        loss = both()
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return loss
+
+    monkeypatch.setattr(net, "_both", interrupted)
+    before = [blob.data.copy() for blob in net.learnable]
+    with pytest.raises(KeyboardInterrupt):
+        solver.step(1)
+    for blob, data in zip(net.learnable, before, strict=True):
+        np.testing.assert_array_equal(blob.data, data)
+    whole.seek({"row": calls[0]["row"]})
+    whole.forward()
+    assert net.position() == whole.position()

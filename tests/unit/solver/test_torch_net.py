@@ -11,6 +11,7 @@ from solvergen.adapters.torch_net import Batches, TorchNet  # noqa: E402
 from solvergen.solver import SolverParameters  # noqa: E402
 from solvergen.solver.net.error import NetError  # noqa: E402
 from solvergen.solver.net.protocol import Net, Seedable, Seekable, Sharing  # noqa: E402
+from solvergen.solver.training.events import Collected  # noqa: E402
 from solvergen.solver.training.solver import Solver  # noqa: E402
 
 mse = torch.nn.functional.mse_loss
@@ -202,3 +203,25 @@ def test_sharing_needs_equal_shapes():
     first = TorchNet(torch.nn.Linear(3, 2), mse, Batches(X, Y, batch_size=4))
     with pytest.raises(NetError, match="'weight' has the shape"):
         Solver(params(test_iter=(1,), test_interval=1), first, [other], backend="numpy")
+
+
+@pytest.mark.parametrize("made", [None, 3.0, {"loss": 3.0}, {"loss": torch.zeros(1, dtype=torch.complex64)}])
+@pytest.mark.parametrize("debug_info", [False, True])
+def test_what_compute_must_return(made, debug_info):
+    net = TorchNet(module(), data=[(X, Y)], compute=lambda m, b: made, loss_weights={"loss": 1.0})
+    solver = Solver(params(debug_info=debug_info, display=1), net, log=Collected())
+    with pytest.raises(NetError, match="compute of Sequential must return tensors of real numbers by name"):
+        solver.step(1)
+    assert not any(part._forward_hooks for part in net.module.modules())
+
+
+def test_data_that_give_no_batches():
+    with pytest.raises(NetError, match="data must give batches"):
+        TorchNet(module(), torch.nn.functional.mse_loss, None)
+
+
+def test_complex_parameters_arent_passed_over():
+    of = module()
+    of[0].extra = torch.nn.Parameter(torch.zeros(2, dtype=torch.complex64))
+    with pytest.raises(NetError, match="parameter 'extra' of '0' is complex"):
+        net(of)

@@ -19,9 +19,9 @@ import pytest
 from solvergen import compiler
 from solvergen.errors import VerificationError
 from solvergen.runtime.backends.numpy import NumpyBackend
+from solvergen.runtime.importing import import_package
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.verify import Progress, matrix, optimizers_in, read_replay, select, shipped, verify_all
-from solvergen.verify.collect import import_package
 from solvergen.verify.drawing import each_example
 from solvergen.verify.processes import _temporary_folder
 from solvergen.verify.replaying.data import example_data

@@ -19,7 +19,7 @@ from solvergen.solver.files.converting import convert
 from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
 from solvergen.solver.files.names import Pair
 from solvergen.solver.files.optimizers import definition_of_spec, left_behind
-from solvergen.solver.files.pair import write_pair_at
+from solvergen.solver.files.pair import write_model, write_pair_at
 from solvergen.solver.files.request import Conventions, Request
 from solvergen.solver.net.dense import Param
 
@@ -130,6 +130,29 @@ def test_a_pair_that_cant_be_written_leaves_the_one_before(tmp_path, stem, endin
     assert read_state(of_state).iter == 6
 
 
+@pytest.mark.parametrize(
+    ("layers", "match"),
+    [
+        ([LayerData("c", "", (W,)), LayerData("c", "", (B,))], "two parameters are called 'c.0'"),
+        ([LayerData("a.b", "", (W,)), LayerData("a", "", (B,), names=("a.b.0",))], "called 'a.b.0'"),
+        ([LayerData("a\udcff", "", (W,))], "isn't text"),
+        ([LayerData("net", "", (W,), names=("__metadata__",))], "can't hold an array called __metadata__"),
+    ],
+    ids=["layers", "names", "text", "metadata"],
+)
+def test_names_that_files_by_name_cant_hold(tmp_path, layers, match):
+    path = tmp_path / "x.model.safetensors"
+    write_model(path, ModelData("m", tuple(layers)))
+    with pytest.raises(SolverFileError, match=match):
+        convert(str(path), str(tmp_path / "out.safetensors"), Request(form="torch"))
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_hdf5_has_names_of_characters(tmp_path):
+    with pytest.raises(SolverFileError, match="can't have a group named"):
+        write_model(tmp_path / "x.caffemodel.h5", ModelData("m", (LayerData("a\udcff", "", (W,)),)))
+
+
 def test_safetensors_of_other_types(tmp_path):
     path, target = tmp_path / "x.safetensors", tmp_path / "out.caffemodel"
     header = b'{"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}'
@@ -181,6 +204,7 @@ class TestTorch:
             ({"a": torch.zeros(1).expand(10**13)}, "no numbers for it"),
             ({"a": torch.zeros(3, device="meta")}, "a meta tensor"),
             ({"a": torch.eye(3).to_sparse()}, "a sparse_coo tensor"),
+            ({"a": torch.zeros(3, dtype=torch.complex64)}, "models hold real floating numbers"),
         ):
             torch.save(value, path)
             self.refused(path, match)
