@@ -277,6 +277,8 @@ def _why_not_an_array(value: Any) -> str:
         return f"{named}: it lives on a GPU; use backend='cuda' with all arrays there, or copy it to the host"
     if isinstance(value, np.ndarray):
         return f"{named}: pass a plain view of it, array.view(numpy.ndarray), if that is what you mean"
+    if hasattr(type(value), "named_parameters"):
+        return f"{named}: pass {{name: p.detach().numpy() for name, p in model.named_parameters()}}"
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
         if str(value.dtype) == "torch.bfloat16":
             view = "x.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)"

@@ -69,6 +69,8 @@ def test_tensors_of_torch_are_refused_with_what_shares_their_memory():
     weight = torch.nn.Linear(2, 3).weight  # np.asarray refuses it, since it wants a gradient
     with pytest.raises(ArrayError, match=r"pass x\.detach\(\)\.numpy\(\), which shares its memory"):
         Adam(weight)
+    with pytest.raises(ArrayError, match=r"pass {name: p\.detach\(\)\.numpy\(\) for name, p in model\."):
+        Adam(torch.nn.Linear(2, 3))
     half = weight.detach().bfloat16()
     with pytest.raises(ArrayError, match=r"view\(torch\.int16\)\.numpy\(\)\.view\(ml_dtypes\.bfloat16\)"):
         Adam(half)
