@@ -26,7 +26,10 @@ class Sink:
     def check(self) -> None:
         """Raise what went wrong, if something did."""
         if self.failure is not None:
-            raise self.failure
+            try:
+                raise self.failure
+            finally:
+                self = None  # type: ignore[assignment]  # no cycle by way of the traceback
 
     def _fail(self, error: BaseException) -> None:
         # Without its traceback: through the frames there it would keep the callers' HDF5 objects, and some

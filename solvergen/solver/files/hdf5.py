@@ -173,13 +173,15 @@ def _filling(path: str) -> Iterator[tuple[Any, Any]]:
             access.set_libver_bounds(h5py.h5f.LIBVER_EARLIEST, h5py.h5f.LIBVER_V18)
             creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
             creation.set_link_creation_order(h5py.h5p.CRT_ORDER_TRACKED | h5py.h5p.CRT_ORDER_INDEXED)
-            with h5py.File(
-                h5py.h5f.create(b"snapshot", h5py.h5f.ACC_TRUNC, fapl=access, fcpl=creation)
-            ) as root:
+            made = h5py.h5f.create(b"snapshot", h5py.h5f.ACC_TRUNC, fapl=access, fcpl=creation)
+            del access, creation  # see Sink: nothing of HDF5's may be left in a traceback
+            with h5py.File(made) as root:
                 yield h5py, root
         except Exception:
             sink.check()
             raise
+        finally:
+            made = root = None
         sink.check()
         file.flush()
 

@@ -4,6 +4,8 @@ done, and no program run."""
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -353,3 +355,24 @@ class TestTorch:
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
             signal.signal(signal.SIGXFSZ, former)
         assert {one: one.read_bytes() for one in tmp_path.iterdir()} == before
+
+
+def test_after_a_full_disk_a_process_ends_well(tmp_path):
+    pytest.importorskip("resource")
+    program = f"""
+import resource, signal
+import numpy as np
+from solvergen.errors import SolverFileError
+from solvergen.solver.files.data import LayerData, ModelData
+from solvergen.solver.files.pair import write_model
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
+model = ModelData("m", (LayerData("a", "", (np.ones(9999),)),))
+try:
+    write_model({str(tmp_path / "m.caffemodel.h5")!r}, model)
+except SolverFileError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "can't be written: File too large" in done.stdout
+    assert done.returncode == 0  # the library of HDF5 crashes at the end if anything of its own is left
