@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import mean
+
 import pytest
 from hypothesis import strategies as st
 
@@ -16,28 +18,33 @@ from tests.fuzz.built import SMALL, WIDER, built, draw_example, hold_to_meaning,
 from tests.fuzz.running import fuzz
 
 MOST_OPEN = 0.1
-"""Share of the values about which the evaluation may have nothing to say."""
+"""Share of a spec's values about which the evaluation may have nothing to say, on average over specs: a
+large tensor of one spec, drawn several times, says no more of the evaluation than a small one."""
 
 MOST_BOUNDED = 0.3
-"""Share of the values that it may know within bounds only."""
+"""Share of a spec's values that it may know within bounds only, on average."""
 
 EXAMPLES = {"numpy": 100, "cpu": 40, "ptx": 30}
 """Specs for each backend; each costs its kernels' compilation."""
 
 
 def test_the_reference_computes_what_the_equations_mean() -> None:
-    tally = Tally()
+    tallies: list[Tally] = []
 
     def means(spec: DrawnSpec, style: Style, data: st.DataObject) -> None:
+        tally = Tally()
         with built(yaml_of(spec, style)) as found:
             doubles = draw_example(data, found, SMALL, [("float64", "float64")])
             hold_to_meaning(found, doubles, tally)
             hold_to_meaning(found, draw_example(data, found, SMALL), tally)
+        tallies.append(tally)
 
     fuzz(means, specs(), styles, examples=200)
-    assert tally.total > 1000
-    assert tally.open < MOST_OPEN * tally.total, tally
-    assert tally.bounded < MOST_BOUNDED * tally.total, tally
+    some = [tally for tally in tallies if tally.total]
+    assert len(some) > 100
+    assert sum(tally.total for tally in some) > 1000
+    assert mean(tally.open / tally.total for tally in some) < MOST_OPEN
+    assert mean(tally.bounded / tally.total for tally in some) < MOST_BOUNDED
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
