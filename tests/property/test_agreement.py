@@ -14,6 +14,9 @@ from solvergen.verify import check_agreement
 from solvergen.verify.dtypes import PAIRS
 from tests.support.shipped import CLASSES, HOST_BACKENDS
 
+EXAMPLES = {"numpy": 50, "cpu": 50, "ptx": 25}
+"""Runs for a rule; the interpreter of ptx takes most of the time of all of them."""
+
 each_optimizer = pytest.mark.parametrize("name", sorted(CLASSES))
 each_backend = pytest.mark.parametrize("backend", HOST_BACKENDS)
 
@@ -21,7 +24,7 @@ each_backend = pytest.mark.parametrize("backend", HOST_BACKENDS)
 @each_optimizer
 @each_backend
 def test_drawn_runs(name: str, backend: str) -> None:
-    check_agreement(CLASSES[name], backends=(backend,), examples=50)
+    check_agreement(CLASSES[name], backends=(backend,), examples=EXAMPLES[backend])
 
 
 @each_backend
