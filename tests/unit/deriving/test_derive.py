@@ -32,7 +32,13 @@ LIGHT = {"solvergen.output", "solvergen.spec"}  # of the compile half, what read
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):
-    """A cache of this module's own, in which the first test that asks for a rule builds it."""
+    """A cache of this module's own, in which the first test that asks for a rule builds it.
+
+    Where tests are handed out to processes, one may set this up again with what it has imported before from
+    a cache that is gone.
+    """
+    for name in [name for name in sys.modules if name.startswith("solvergen_derived_")]:
+        del sys.modules[name]
     folder = tmp_path_factory.mktemp("cache")
     before = os.environ.get("SOLVERGEN_CACHE_DIR")
     os.environ["SOLVERGEN_CACHE_DIR"] = str(folder)
