@@ -31,8 +31,8 @@ except ImportError as problem:
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.snapshots.atomic import replacing
 from solvergen.solver.files.data import ModelData, SolverStateData
-from solvergen.solver.files.naming import learned, model_of, named, owned
 from solvergen.solver.files.optimizers import definition_of_spec, solver_type
+from solvergen.solver.files.parameter_names import learned, model_of, named, owned
 from solvergen.solver.files.reading import about
 from solvergen.solver.files.request import MOST_UPDATES
 

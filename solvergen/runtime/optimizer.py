@@ -157,10 +157,10 @@ class Optimizer(Attributes):
         are asked for, or at the next step.
 
         Returns True, or False if ``nonfinite="skip"`` or ``found_inf`` left the step out (True if only a GPU
-        knows the latter); given a function, the loss of its
-        first evaluation. Raises ArrayError for gradients that can't be used and for a parameter that has been
-        made read-only, NonfiniteGradient under ``nonfinite="raise"``, OptimizerError where a function is
-        missing or returns something else, and what the function raises; nothing has changed then.
+        knows the latter); given a function, the loss of its first evaluation. Raises ArrayError for gradients
+        that can't be used and for a parameter that has been made read-only, NonfiniteGradient under
+        ``nonfinite="raise"``, OptimizerError where a function is missing or returns something else, and what
+        the function raises; nothing has changed then.
         Should the launch itself fail, as when a GPU does, counts, shared states and the scalar states on
         the host are as before, but some tensors may have been updated, and what lives beside them. Signals
         (Ctrl-C) that arrive during a launch are handled when the step is done; those that arrive while the

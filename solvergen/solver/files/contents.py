@@ -13,7 +13,7 @@ import numpy as np
 from solvergen.runtime import snapshots
 from solvergen.runtime.arrays import HostArray
 from solvergen.solver.files.data import ModelData, SolverStateData
-from solvergen.solver.files.names import Format
+from solvergen.solver.files.file_names import Format
 from solvergen.solver.files.reading import StrPath, kind_of, read_model, read_state
 
 Kind = Literal["model", "state", "optimizer"]

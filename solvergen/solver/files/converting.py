@@ -19,10 +19,10 @@ from solvergen.solver.files import optimizers, weights
 from solvergen.solver.files.conventions import STATES
 from solvergen.solver.files.conventions import convert as convert_history
 from solvergen.solver.files.data import ModelData, SolverStateData
+from solvergen.solver.files.file_names import SUFFIXES, Pair, format_of
 from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
-from solvergen.solver.files.names import SUFFIXES, Pair, format_of
-from solvergen.solver.files.naming import learned, model_of, named
 from solvergen.solver.files.pair import write_model, write_pair_at, write_state
+from solvergen.solver.files.parameter_names import learned, model_of, named
 from solvergen.solver.files.reading import about, kind_of, read_model, read_pair, read_state
 from solvergen.solver.files.request import Conventions, Form, Request, TorchFiles
 from solvergen.solver.files.sharing import resolved

@@ -23,7 +23,7 @@ from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots.sink import Sink
 from solvergen.solver.files import sharing
 from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
-from solvergen.solver.files.naming import is_text
+from solvergen.solver.files.parameter_names import is_text
 
 MOST_AXES = 32
 SIGNATURE = b"\x89HDF\r\n\x1a\n"

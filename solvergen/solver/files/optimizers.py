@@ -14,8 +14,8 @@ from solvergen.runtime.naming import did_you_mean, listed, quoted
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.history import SPEC_OF_TYPE, arranged, history_names
-from solvergen.solver.files.naming import learned as learned_by_count
-from solvergen.solver.files.naming import model_of, owned
+from solvergen.solver.files.parameter_names import learned as learned_by_count
+from solvergen.solver.files.parameter_names import model_of, owned
 from solvergen.solver.registry import find_optimizer, optimizer_names, optimizer_of_spec
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from solvergen.files import sync_folder
 from solvergen.runtime.snapshots.atomic import Temporary, made, prefix_of, replacing
 from solvergen.solver.files import binaryproto, hdf5, native, pending
 from solvergen.solver.files.data import ModelData, SolverStateData
-from solvergen.solver.files.names import Format, Pair, checked_format, format_of, pair, pairs
+from solvergen.solver.files.file_names import Format, Pair, checked_format, format_of, pair, pairs
 from solvergen.solver.files.reading import StrPath, about
 
 

@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal, TypeVar
 from solvergen.errors import SnapshotError, SnapshotWarning, SolverFileError
 from solvergen.solver.files import binaryproto, hdf5, native, pending
 from solvergen.solver.files.data import ModelData, SolverStateData
-from solvergen.solver.files.names import Format, format_of
+from solvergen.solver.files.file_names import Format, format_of
 
 StrPath = str | os.PathLike[str]
 T = TypeVar("T")

@@ -31,7 +31,7 @@ SAME_HISTORY = ({"SGD", "Nesterov"},)
 def write(solver: Solver) -> tuple[str, str]:
     """Write the model and the state; their paths."""
     from solvergen.solver import files
-    from solvergen.solver.files.names import checked_format, pair
+    from solvergen.solver.files.file_names import checked_format, pair
 
     param = solver.param
     prefix = _prefix(solver)

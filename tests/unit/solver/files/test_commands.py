@@ -25,7 +25,7 @@ from solvergen.solver.files import (
     write_state,
 )
 from solvergen.solver.files.contents import contents, differences
-from solvergen.solver.files.names import FORMATS, pair
+from solvergen.solver.files.file_names import FORMATS, pair
 from tests.unit.solver.files import caffe_bytes as made
 from tests.unit.solver.files.caffe_bytes import (
     array,

@@ -13,7 +13,7 @@ from solvergen.solver import DenseNet, InnerProduct, Solver, SolverParameters
 from solvergen.solver.files import read_model, read_pair, read_state
 from solvergen.solver.files.converting import convert
 from solvergen.solver.files.data import LayerData
-from solvergen.solver.files.naming import model_of, named, names_of, owned
+from solvergen.solver.files.parameter_names import model_of, named, names_of, owned
 from solvergen.solver.files.request import Conventions, Request
 from solvergen.solver.net.dense import Param
 from solvergen.solver.training.events import Collected, Warned

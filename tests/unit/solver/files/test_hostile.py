@@ -19,7 +19,7 @@ from solvergen.solver.choice import optimizer_of
 from solvergen.solver.files import read_state, write_pair
 from solvergen.solver.files.converting import convert
 from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
-from solvergen.solver.files.names import Pair
+from solvergen.solver.files.file_names import Pair
 from solvergen.solver.files.optimizers import definition_of_spec, left_behind
 from solvergen.solver.files.pair import write_model, write_pair_at
 from solvergen.solver.files.request import Conventions, Request

@@ -19,7 +19,7 @@ from solvergen.errors import SnapshotWarning, SolverFileError
 from solvergen.runtime.snapshots.atomic import prefix_of
 from solvergen.solver.files import pair as pair_module
 from solvergen.solver.files import pending, probe_writable, read_pair, read_state, reading, write_pair
-from solvergen.solver.files.names import FORMATS, pair, pairs
+from solvergen.solver.files.file_names import FORMATS, pair, pairs
 from tests.unit.solver.files.caffe_bytes import same_bits, same_state, small_model, small_state
 
 ROOT = Path(__file__).parents[4]
@@ -230,7 +230,7 @@ KILLED = """
 import dataclasses, os, random, signal, sys, time
 import h5py, safetensors
 from solvergen.solver.files import read_pair, write_pair
-from solvergen.solver.files.names import pairs
+from solvergen.solver.files.file_names import pairs
 from tests.unit.solver.files.caffe_bytes import same_state, small_model, small_state
 
 folder, form, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
