@@ -64,10 +64,9 @@ Placing = dict[int, int]
 
 def plan(rule: Rule) -> Plan:
     """The sweeps of ``rule``, with reductions and stores where they cost least."""
-    earliest = _levels(rule, {})
+    placing, known = _placed(rule, {})
     movable = [place for place in rule.reductions if not _of_lines(rule.statements[place])]
-    last = _last(rule, earliest, {})
-    placing: Placing = {place: earliest[rule.statements[place].target] - 1 for place in rule.reductions}
+    last = _last(rule, known, placing)
     # What is wanted later only waits for the sweep that reads its buffers anyway.
     for place in reversed(movable):
         for later in range(last, placing[place], -1):
@@ -122,20 +121,30 @@ def _fitting(rule: Rule, statement: Assign, sweep: int) -> int:
     return sweep + (sweep + (0 if statement.value.along else 1)) % 2
 
 
-def _levels(rule: Rule, placing: Placing) -> dict[str, int]:
+def _placed(rule: Rule, wanted: Placing) -> tuple[Placing, dict[str, int]]:
+    """Where each reduction is formed and when each name is known, with no reduction earlier than wanted.
+
+    A name may have several statements, under different guards: it is known when the last of them is, but each
+    of its reductions has a sweep of its own.
+    """
     known: dict[str, int] = {}
+    placing: Placing = {}
     for place, statement in enumerate(rule.statements):
         level = max((known.get(name, 0) for name in names_in(statement.value)), default=0)
         if isinstance(statement.value, Reduce):
-            level = _fitting(rule, statement, max(level, placing.get(place, level))) + 1
+            placing[place] = _fitting(rule, statement, max(level, wanted.get(place, level)))
+            level = placing[place] + 1
         known[statement.target] = max(level, known.get(statement.target, 0))
-    return known
+    return placing, known
+
+
+def _levels(rule: Rule, placing: Placing) -> dict[str, int]:
+    return _placed(rule, placing)[1]
 
 
 def _last(rule: Rule, known: dict[str, int], placing: Placing) -> int:
     """The number of the last sweep."""
-    formed = [placing.get(i, known[rule.statements[i].target] - 1) for i in rule.reductions]
-    return max([known[result.name] for result in rule.results] + formed, default=0)
+    return max([known[result.name] for result in rule.results] + list(placing.values()), default=0)
 
 
 def _possible(rule: Rule, placing: Placing, last: int) -> bool:

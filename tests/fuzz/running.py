@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hypothesis
+import hypothesis.errors
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
@@ -29,12 +30,13 @@ SEED = os.environ.get("SOLVERGEN_FUZZ_SEED", str(time.time_ns()) if _WANTED == "
 def fuzz(body: Callable[..., None], *strategies: st.SearchStrategy[Any], examples: int) -> None:
     """Call ``body`` with drawn values, ``examples`` times (times ``SOLVERGEN_FUZZ``).
 
-    The first failure is shrunk for a while and raised; what ``hypothesis.note`` was told shows it.
+    The first failure is shrunk for a while and raised; what was drawn and noted stands beside it.
     """
     left = max(1, round(examples * FACTOR))
     batch = 0
     while left > 0:
-        test = hypothesis.given(st.data())(_Impatient(body, strategies).run)
+        impatient = _Impatient(body, strategies)
+        test = hypothesis.given(st.data())(impatient.run)
         test = hypothesis.seed(f"{SEED}/{body.__qualname__}/{batch}")(test)
         test = hypothesis.settings(
             max_examples=min(BATCH, left),
@@ -44,30 +46,51 @@ def fuzz(body: Callable[..., None], *strategies: st.SearchStrategy[Any], example
             phases=(Phase.generate, Phase.shrink),
             suppress_health_check=list(HealthCheck),
         )(test)
-        test()
+        try:
+            test()
+        except (_EnoughShrinking, hypothesis.errors.Flaky):
+            # Flaky too: stopped before its draws, the last example draws less than one that began like it.
+            if not impatient.stopped or impatient.smallest is None:
+                raise
+            shown, failure = impatient.smallest
+            raise AssertionError(
+                f"the smallest failure found in {SHRINKING_SECONDS} seconds, by "
+                f"SOLVERGEN_FUZZ_SEED={SEED}: {failure}\nof: {shown}"
+            ) from failure
         left -= BATCH
         batch += 1
 
 
+class _EnoughShrinking(BaseException):
+    """Hypothesis lets no other exception through: it would take one for a failure of the test."""
+
+
 class _Impatient:
-    """A test of which, some time after its first failure, only the smallest found so far fails."""
+    """A test that ends Hypothesis's search for a smaller failure some time after the first.
+
+    It may not let examples pass instead: an example that fails once and passes later, or draws less, is what
+    Hypothesis calls flaky, and then it shows that in place of the failure.
+    """
 
     def __init__(self, body: Callable[..., None], strategies: tuple[st.SearchStrategy[Any], ...]) -> None:
         self.body = body
         self.strategies = strategies
         self.until = float("inf")
         self.smallest: tuple[str, Exception] | None = None
+        self.stopped = False
 
     def run(self, data: st.DataObject) -> None:
+        if time.monotonic() > self.until:
+            self.stopped = True
+            raise _EnoughShrinking
         drawn = [data.draw(strategy) for strategy in self.strategies]
-        shown = repr(drawn)
-        if time.monotonic() > self.until and self.smallest is not None and shown != self.smallest[0]:
-            return
         try:
             self.body(*drawn, data)
         except Exception as failure:
             hypothesis.note(f"SOLVERGEN_FUZZ_SEED={SEED}")
             if self.smallest is None:
                 self.until = time.monotonic() + SHRINKING_SECONDS
-            self.smallest = (shown, failure)
+            shown = repr(drawn)
+            if self.smallest is None or len(shown) <= len(self.smallest[0]):
+                self.smallest = (shown, failure)
             raise

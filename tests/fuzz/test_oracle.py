@@ -114,6 +114,24 @@ def test_a_span_holds_what_comes_of_what_it_holds(x: float, y: float, u: float, 
                 assert contains(found, part.low)
 
 
+def test_either_of_two_zeros_may_have_either_sign() -> None:
+    found = spans.either(exactly(0.0), exactly(-0.0))
+    assert found is not None
+    assert contains(found, 0.0)
+    assert contains(found, -0.0)
+    assert spans.either(exactly(-0.0), exactly(-0.0)) == exactly(-0.0)
+    assert not contains(spans.either(exactly(-0.0), exactly(-0.0)), 0.0)
+
+
+def test_either_of_two_values_is_unknown_unless_they_are_the_same() -> None:
+    one, other = between(1.0, 2.0), exactly(2.0)
+    assert spans.either(one, other) is None
+    assert spans.either(one, None) is None
+    assert spans.either(one, NAN) is None
+    assert spans.either(one, between(1.0, 2.0)) == one
+    assert spans.either(NAN, Span(math.nan, math.nan)) is NAN
+
+
 def _span(x: float, y: float) -> Span:
     return NAN if x != x or y != y else between(*sorted((x, y), key=lambda z: (z, math.copysign(1, z))))
 

@@ -96,8 +96,7 @@ class Evaluator:
         if term.op == "where":
             chosen = self.truth(term.args[0], values, truths)
             if chosen is None:
-                first, second = operand(term.args[1]), operand(term.args[2])
-                return first if first == second and first is not UNKNOWN else UNKNOWN
+                return spans.either(operand(term.args[1]), operand(term.args[2]))
             return operand(term.args[1 if chosen else 2])
         if term.op == "**":
             return self._power(term, values, truths, operand)

@@ -70,6 +70,16 @@ def _hull(ends: list[float]) -> Value:
     return between(min(ends, key=_key), max(ends, key=_key))
 
 
+def either(a: Value, b: Value) -> Value:
+    """``a`` or ``b``, which of them isn't known: something is said only where they differ by no more than the
+    sign of a zero, since whatever lies between two others would pass for known."""
+    if a is UNKNOWN or b is UNKNOWN:
+        return UNKNOWN
+    if a.is_nan or b.is_nan:
+        return NAN if a.is_nan and b.is_nan else UNKNOWN
+    return _hull([a.low, b.low, a.high, b.high]) if a == b else UNKNOWN
+
+
 def to_format(a: Value, form: Format) -> Value:
     """``a`` rounded once."""
     return a if a is UNKNOWN or a.is_nan else between(rounded(a.low, form), rounded(a.high, form))
