@@ -227,6 +227,10 @@ class UnknownAttribute(OptimizerError, AttributeError):
     """An optimizer or a group has no attribute of this name, or it can't be assigned."""
 
 
+class UnknownArgument(OptimizerError, TypeError):
+    """A call was given a keyword that its function or class doesn't take."""
+
+
 class UnknownName(OptimizerError, KeyError):
     """No tensor, state or option of this name."""
 

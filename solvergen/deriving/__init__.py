@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from solvergen.deriving.building import built
 from solvergen.deriving.request import Request
+from solvergen.runtime.keywords import checked_keywords
 
 if TYPE_CHECKING:
     from solvergen.runtime.optimizer import Optimizer
 
 
+@checked_keywords
 def derive(
     base: str | os.PathLike[str],
     *,
@@ -40,7 +42,8 @@ def derive(
     Args:
         base: the name of a spec that comes with solvergen, or the path of a spec's file.
         name: what the rule is called, in snapshots too; ``base`` with ``_derived`` by default.
-        class_name: what the class is called; ``name`` in CamelCase by default.
+        class_name: what the class is called; by default ``name`` in CamelCase, or without a name as the
+            class of the base, with ``Derived`` behind it.
         summary: what it is, in a sentence.
         penalty: a term of the loss in ``param`` and hyperparameters: its derivative is added to the gradient.
         project: what becomes of the parameter's new value.

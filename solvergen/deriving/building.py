@@ -30,13 +30,13 @@ from solvergen.output.paths import MANIFEST
 from solvergen.rebuild import compiler_state, digests_of_specs
 from solvergen.runtime.cache_folder import CacheFolder, open_cache, private_cache
 from solvergen.runtime.importing import import_package
-from solvergen.spec.files import shipped_folder, spec_files
+from solvergen.spec.files import named_in, shipped_folder, spec_files
 
 if TYPE_CHECKING:
     from solvergen.runtime.optimizer import Optimizer
 
 KIND = "derived"
-FORMAT = 1
+FORMAT = 2
 
 _lock = threading.RLock()
 
@@ -133,7 +133,7 @@ def _compiled(request: Request) -> dict[str, str]:
             raise SpecError(told) from None
         for finding in (_told(found, request, folder) for found in compiled.warnings):
             message = f"{finding.location}: {finding.code}: {finding.message}"
-            warnings.warn(message, SpecWarning, stacklevel=5)
+            warnings.warn(message, SpecWarning, stacklevel=6)
         return compiled.artifacts
 
 
@@ -153,8 +153,20 @@ def _written(request: Request) -> Iterator[Path]:
                     f"there is a spec {path.name} beside {request.base!r}: give the derived one another "
                     "name, derive(..., name=...)"
                 )
+            if name == request.name and request.named_after is not None:
+                text += _class_name(folder, request.named_after)
             path.write_text(text, encoding="utf-8")
         yield folder
+
+
+def _class_name(folder: Path, base: str) -> str:
+    """The line of a spec that calls its class after the base's; nothing where that can't be read, which is
+    said of the whole spec."""
+    from solvergen.spec.reader import examine
+
+    path = named_in(folder, base) or named_in(shipped_folder(), base)
+    spec = None if path is None else examine(path)[0]
+    return "" if spec is None else f"class_name: {spec.class_name}Derived\n"
 
 
 def _place(folder: Path, name: str) -> Path:

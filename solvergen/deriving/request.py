@@ -23,12 +23,14 @@ class Request:
     """Specs to be written: ``texts`` by name, the last of which is the optimizer.
 
     ``folder`` is that of the base, where it is given by a path: its specs are looked for there first.
+    ``named_after``: the spec whose class gives the optimizer's its name, where the texts don't.
     """
 
     base: str
     name: str
     folder: Path | None
     texts: tuple[tuple[str, str], ...]
+    named_after: str | None
 
     @staticmethod
     def of(base: str | os.PathLike[str], **arguments: Any) -> Request:
@@ -73,7 +75,8 @@ class Request:
             last = {**head, "of": between, "transform": transforms, "hyperparameters": again, **given}
             parts = [(between, first), (name, last)]
         texts = tuple((part, _text(document)) for part, document in parts)
-        return Request(os.fspath(base), name, path.parent if by_path else None, texts)
+        named_after = stem if called is None and class_name is None else None
+        return Request(os.fspath(base), name, path.parent if by_path else None, texts, named_after)
 
 
 def _spec_of_class(base: object) -> str | None:

@@ -35,6 +35,7 @@ from solvergen.runtime.given_constraints import read_constraints
 from solvergen.runtime.grouping import first_cohorts, make_groups
 from solvergen.runtime.groups import Group
 from solvergen.runtime.interrupts import interruptible, uninterrupted
+from solvergen.runtime.keywords import check_keywords
 from solvergen.runtime.launching import launch, launch_evaluating, launch_unless
 from solvergen.runtime.lines import LineStates
 from solvergen.runtime.parameters import Parameters, has_wrappers, read_parameters
@@ -68,7 +69,11 @@ class Optimizer(Attributes):
     """The copies of parameters in another type, by position. Wrapped optimizers may have some."""
 
     def __new__(cls, params: Any = None, *args: Any, wrappers: Any = None, **kwargs: Any) -> Any:
-        """An instance of ``cls``; of the wrapped class beside it if there are wrappers."""
+        """An instance of ``cls``; of the wrapped class beside it if there are wrappers.
+
+        Raises UnknownArgument for a keyword that the class doesn't take.
+        """
+        check_keywords(cls.__name__, kwargs, cls.__init__, method=True)
         if wrappers is None and not has_wrappers(params):
             return object.__new__(cls)
         from solvergen.runtime.wrapping import WrappedOptimizer, wrapped_class

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import as_number
+from solvergen.runtime.keywords import checked_constructor
 from solvergen.runtime.naming import did_you_mean
 
 Bounds = tuple[float | None, float | None]
@@ -35,6 +36,7 @@ BROUGHT = {
 """The attributes that only a wrapped optimizer has, and what brings them."""
 
 
+@checked_constructor
 @dataclass(frozen=True, repr=False)
 class Wrappers:
     """What wraps an update: checked when it is made, and never changed.

@@ -170,7 +170,7 @@ opt.constraint = MaxNorm(1.0)
 opt.step(numpy.zeros(2))
 print(cls.__name__, *(f"{x:.4f}" for x in p))
 """
-    assert run(python, "-c", code, cwd=tmp_path).split() == ["SgdDerived", "0.8137", "0.5812"]
+    assert run(python, "-c", code, cwd=tmp_path).split() == ["SGDDerived", "0.8137", "0.5812"]
 
 
 def test_a_rule_of_ones_own_from_nothing_to_a_trained_network(python: Path, tmp_path: Path) -> None:

@@ -18,6 +18,10 @@ class SolverParametersError(SolvergenError, ValueError):
         super().__init__("\n".join(map(str, self.findings)))
 
 
+class UnknownParameter(SolverParametersError, TypeError):
+    """``SolverParameters`` was given a keyword that is no parameter."""
+
+
 class UnreadableParameters(SolvergenError, OSError):
     """A solver's file isn't there or can't be read."""
 

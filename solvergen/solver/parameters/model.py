@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from solvergen.errors import Location
+from solvergen.runtime.keywords import stray
 from solvergen.runtime.naming import quoted
-from solvergen.solver.parameters.error import SolverParametersError
+from solvergen.solver.parameters.error import SolverParametersError, UnknownParameter
 from solvergen.solver.parameters.findings import Finding, errors_of, warnings_of
 from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.kinds import (
@@ -128,7 +129,11 @@ class SolverParameters:
     _given: frozenset[str] = field(default=frozenset(), init=False, compare=False, repr=False)
 
     def __new__(cls, **given: Any) -> Any:
-        """Remembers which fields were given."""
+        """Remembers which fields were given. Raises UnknownParameter for what is no field."""
+        name, known = stray(given, cls.__init__)
+        if name is not None:
+            near = meant(name, [field for field in known if field in CONVERSIONS])
+            raise UnknownParameter([Finding(message=f"no parameter {quoted(name)}; {near}")])
         self = object.__new__(cls)
         names = frozenset(name for name, value in given.items() if value is not None and name in CONVERSIONS)
         object.__setattr__(self, "_given", names)

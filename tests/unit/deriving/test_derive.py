@@ -18,7 +18,7 @@ from solvergen import Wrappers, derive
 from solvergen.compiler import compile_spec
 from solvergen.constraints import UnitNorm
 from solvergen.deriving import building
-from solvergen.errors import OptimizerError, SpecError, SpecWarning
+from solvergen.errors import OptimizerError, SpecError, SpecWarning, UnknownArgument
 from solvergen.spec.reader import read_spec
 from tests.integration.test_imports import FORBIDDEN, ROOT
 from tests.support.bits import assert_same_bits
@@ -105,6 +105,7 @@ def test_it_is_the_rule_that_a_file_would_say(tmp_path):
 
 def test_transforms(tmp_path):
     cls = derive("adamw", transform="cautious")
+    assert (cls.__name__, cls.definition.name) == ("AdamWDerived", "adamw_derived")
     assert derive("adamw", transform="cautious", class_name="MyAdamW").__name__ == "MyAdamW"
     path = tmp_path / "adamw_derived.yaml"
     path.write_text("name: adamw_derived\nsummary: The same.\nof: adamw\ntransform: [cautious]\n")
@@ -196,7 +197,7 @@ class TestTheCache:
             [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
         )
         name, *loaded = done.stdout.split()
-        assert name == "SgdDerived"
+        assert name == "SGDDerived"
         assert FORBIDDEN & set(loaded) == LIGHT
         assert sorted(path.name for path in cache.iterdir()) == before
 
@@ -278,7 +279,7 @@ class TestSpecsOfOnesOwn:
             "update:\n  - param = param - lr*grad\n"
         )
         (tmp_path / "second.yaml").write_text(
-            "name: second\nsummary: More.\nextends: first\nproject: max(param, 0)\n"
+            "name: second\nclass_name: SECOND\nsummary: More.\nextends: first\nproject: max(param, 0)\n"
         )
         return tmp_path
 
@@ -288,7 +289,7 @@ class TestSpecsOfOnesOwn:
         opt = cls([p], backend="numpy")
         opt.step([np.array([0.0, 5.0])])
         assert p.tolist() == [0.0, 0.0]
-        assert cls.definition.name == "second_derived"
+        assert (cls.definition.name, cls.__name__) == ("second_derived", "SECONDDerived")
         (folder / "first.yaml").write_text((folder / "first.yaml").read_text().replace("0.5", "0.25"))
         assert derive(folder / "second.yaml", penalty="param**2")([p], backend="numpy").lr == 0.25
 
@@ -369,8 +370,13 @@ class TestMistakes:
             derive(*args, **kwargs)
 
     def test_warnings(self):
-        with pytest.warns(SpecWarning, match=r"derive\('sgd'\).*SG077"):
+        with pytest.warns(SpecWarning, match=r"derive\('sgd'\).*SG077") as told:
             derive("sgd", name="idle", changes=[{"before": "param", "do": "h = g*lr"}])
+        assert told[0].filename == __file__
+
+    def test_of_keywords(self):
+        with pytest.raises(UnknownArgument, match="derive takes no argument 'trasnform'; did you mean 'tra"):
+            derive("sgd", trasnform="cautious")
 
 
 def test_it_takes_what_numpy_counts_and_every_number_and_letter():

@@ -112,6 +112,16 @@ def test_replaced():
         params.replaced(base_rl=3)
 
 
+def test_a_keyword_that_is_no_parameter():
+    with pytest.raises(
+        SolverParametersError, match="no parameter 'base_rl'; did you mean 'base_lr'"
+    ) as raised:
+        SolverParameters(base_rl=3)
+    assert isinstance(raised.value, TypeError)
+    with pytest.raises(SolverParametersError, match="no parameter '_given'; there is "):
+        SolverParameters(_given=frozenset())
+
+
 def test_copies_are_the_same_and_nothing_changes():
     params = SolverParameters(
         base_lr=0.1, policy={"name": "cosine", "warmup": 3}, optimizer="AdamW", hyperparameters={"eps": 1e-6}
