@@ -62,8 +62,7 @@ def opened(params: SolverParameters, file: Path | None) -> Iterator[Logs]:
             logs.bar.append(bar)
         logs.caffe.append(CaffeLog(sink, display=params.display))
         if file is not None:
-            lines = LineFile(file)
-            stack.callback(lines.close)
+            lines = stack.enter_context(LineFile(file))
             if file.suffix.lower() == ".jsonl":
                 logs.json.append(JsonLines(lines))
             else:

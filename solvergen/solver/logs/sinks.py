@@ -17,6 +17,8 @@ Sink = Callable[[str], None]
 class LineFile:
     """Appends lines to a file, each at once, so that a killed process leaves what it told.
 
+    Whoever opens one closes it; a ``with`` statement does. Lines that come afterwards are written nowhere.
+
     Should writing fail in the middle of a run (a full disk), that is said once on stderr and the log ends;
     the training doesn't.
     """
@@ -48,6 +50,14 @@ class LineFile:
         except OSError as error:
             self.close()
             to_stderr(f"solvergen: {self.path}: the log ends here: {error.strerror or error}")
+
+    def __enter__(self) -> LineFile:
+        """Itself, to be closed at the end of the ``with`` statement."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close it."""
+        self.close()
 
     def close(self) -> None:
         """Write no more."""

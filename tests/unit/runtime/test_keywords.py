@@ -1,4 +1,4 @@
-"""Keywords that nothing takes: an error of ours that is a TypeError too. Signatures are as they were written."""
+"""Keywords that nothing takes: errors of ours that are TypeErrors too. Signatures are as they are written."""
 
 from __future__ import annotations
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import math
 import subprocess
 import sys
+import warnings
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -86,6 +89,19 @@ def test_both_forms_are_read_alike(tmp_path: Path) -> None:
     assert ours.train == caffes.train
     assert ours.tests == caffes.tests
     assert ours.tests[0].losses == {"l", "total loss"}
+
+
+def test_a_file_is_closed_by_whoever_opened_it(tmp_path: Path) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with contextlib.suppress(ZeroDivisionError), LineFile(tmp_path / "run.jsonl") as file:
+            JsonLines(file).handle(RUN[0])
+            raise ZeroDivisionError
+        file("too late")
+        del file
+        gc.collect()
+    assert not told
+    assert (tmp_path / "run.jsonl").read_text().count("\n") == 1
 
 
 def test_half_a_line_of_a_killed_process(tmp_path: Path) -> None:
