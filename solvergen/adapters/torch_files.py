@@ -208,12 +208,12 @@ def model_from(found: Mapping[str, Any], source: str) -> ModelData:
         if tensor.is_complex() or tensor.is_quantized:
             raise SolverFileError(f"{source}: {name!r} is {tensor.dtype}; models hold real floating numbers")
         if tensor.is_floating_point():
-            _check_plain(tensor, f"{source}: {name!r}")
+            check_plain(tensor, f"{source}: {name!r}")
             key = tensor.data_ptr() if tensor.numel() else id(tensor)
             # Tied parameters are one array again.
             array = arrays.get(key)
             if array is None or array.shape != tuple(tensor.shape):
-                array = arrays[key] = _array(tensor, f"{source}: {name!r}")
+                array = arrays[key] = array_of(tensor, f"{source}: {name!r}")
             named_arrays[name] = array
     return model_of(named_arrays)
 
@@ -231,7 +231,7 @@ def state_from(
     Raises:
         SolverFileError: entries that no optimizer of solvergen's has, or parameters that aren't the model's.
     """
-    groups, entries, indices = _checked(found, source)
+    groups, entries, indices = parts_of(found, source)
     said: list[str] = []
     spec = spec or _spec_of(entries, groups, source)
     if spec not in _STATES:
@@ -272,7 +272,7 @@ def state_from(
     return SolverStateData(iter=iteration, history=tuple(history), extra=extra), said
 
 
-def _checked(
+def parts_of(
     found: Mapping[str, Any], source: str
 ) -> tuple[list[Mapping[str, Any]], dict[Any, Mapping[str, Any]], list[Any]]:
     """The groups, the entries by the parameters' numbers, and these numbers in order."""
@@ -423,10 +423,10 @@ def _state_array(value: Any, shape: tuple[int, ...], what: str) -> HostArray:
         return np.zeros(shape, np.float32)  # never updated
     if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
         raise SolverFileError(f"{what} isn't a tensor of the shape {shape}")
-    return _array(value, what)
+    return array_of(value, what)
 
 
-def _check_plain(tensor: torch.Tensor, what: str) -> None:
+def check_plain(tensor: torch.Tensor, what: str) -> None:
     """Raises SolverFileError for a tensor that isn't numbers in memory, one for each place."""
     if tensor.layout is not torch.strided or tensor.is_nested or tensor.device.type != "cpu":
         kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
@@ -439,8 +439,9 @@ def _check_plain(tensor: torch.Tensor, what: str) -> None:
         )
 
 
-def _array(tensor: torch.Tensor, what: str) -> HostArray:
-    _check_plain(tensor, what)
+def array_of(tensor: torch.Tensor, what: str) -> HostArray:
+    """The numbers of a tensor of floating ones. Raises SolverFileError."""
+    check_plain(tensor, what)
     tensor = tensor.detach().resolve_neg().contiguous()
     if tensor.dtype == torch.bfloat16:
         import ml_dtypes

@@ -17,6 +17,7 @@ from solvergen.cli.console import print_json, print_table
 
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
+    from solvergen.solver.files.contents import Contents
     from solvergen.solver.files.request import TorchFiles
 
 app = typer.Typer(
@@ -24,7 +25,8 @@ app = typer.Typer(
 )
 
 _CAFFES_NAME = re.compile(r"\.(caffemodel|solverstate)(\.h5)?$", re.IGNORECASE)
-_ENDINGS = ".caffemodel, .solverstate, both with .h5, .safetensors, .h5"
+_TORCH = (".pt", ".pth")
+_ENDINGS = ".caffemodel, .solverstate, both with .h5, .safetensors, .h5, .pt, .pth"
 
 SolverFile = Annotated[
     Path,
@@ -66,11 +68,11 @@ def inspect(
     file: SolverFile,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
-    """Look into Caffe's models and solver states, the Solver's own, and optimizers' snapshots."""
-    from solvergen.solver.files.contents import contents, described
+    """Look into models and solver states, Caffe's and the Solver's own, snapshots, and files of torch's."""
+    from solvergen.solver.files.contents import described
 
     with _warned():
-        found = described(contents(file))
+        found = described(_contents(file))
     if as_json:
         print_json(found)
         return
@@ -101,10 +103,10 @@ def diff(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Compare two files of one kind, whatever their formats; exit code 1 if anything differs."""
-    from solvergen.solver.files.contents import contents, differences
+    from solvergen.solver.files.contents import differences
 
     with _warned():
-        found = list(differences(contents(a), contents(b), rtol=rtol, atol=atol))
+        found = list(differences(_contents(a), _contents(b), rtol=rtol, atol=atol))
     if as_json:
         print_json({"a": str(a), "b": str(b), "differences": found})
     else:
@@ -116,9 +118,7 @@ def diff(
 
 @app.command("convert")
 def convert(
-    source: Annotated[
-        Path, typer.Argument(metavar="FILE", help=f"A file ({_ENDINGS}, .pt, .pth).", show_default=False)
-    ],
+    source: Annotated[Path, typer.Argument(metavar="FILE", help=f"A file ({_ENDINGS}).", show_default=False)],
     target: Annotated[
         Path,
         typer.Argument(metavar="TARGET", help="What to write; its ending is the format.", show_default=False),
@@ -197,12 +197,12 @@ def convert(
 
     if after is None and (lr is not None or momentum is not None or start_missing):
         raise typer.BadParameter("--lr, --momentum and --start-missing belong to --to")
-    of_torch = any(name.suffix.lower() in (".pt", ".pth") for name in (source, target))
+    of_torch = any(name.suffix.lower() in _TORCH for name in (source, target))
     if before is not None and after is None and form in (None, "solver") and not of_torch:
         raise typer.BadParameter("--from belongs to --to, to files of torch's, or to --as optimizer")
-    if solver is not None and form in (None, "solver") and target.suffix.lower() not in (".pt", ".pth"):
+    if solver is not None and form in (None, "solver") and target.suffix.lower() not in _TORCH:
         raise typer.BadParameter("--solver belongs to --as optimizer and to targets of torch's")
-    if iteration is not None and source.suffix.lower() not in (".pt", ".pth"):
+    if iteration is not None and source.suffix.lower() not in _TORCH:
         raise typer.BadParameter("--iter is for sources of torch's: others count")
     if form not in (None, "solver", "optimizer", "torch"):
         raise typer.BadParameter(f"{form!r}: solver, optimizer or torch", param_hint="'--as'")
@@ -224,6 +224,16 @@ def convert(
         said = written(str(source), str(target), wanted)
     for line in said:
         print(line)
+
+
+def _contents(file: Path) -> Contents:
+    if file.suffix.lower() in _TORCH:
+        from solvergen.adapters import torch_contents
+
+        return torch_contents.contents(str(file))
+    from solvergen.solver.files.contents import contents
+
+    return contents(file)
 
 
 def _chosen(solver: Path) -> Chosen:

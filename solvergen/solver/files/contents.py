@@ -16,7 +16,14 @@ from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.file_names import Format
 from solvergen.solver.files.reading import StrPath, kind_of, read_model, read_state
 
-Kind = Literal["model", "state", "optimizer"]
+Kind = Literal["model", "state", "optimizer", "optimizer of torch"]
+AnyFormat = Format | Literal["TORCH"]
+
+_SILENT_OF_MODELS: Mapping[AnyFormat, frozenset[str]] = {
+    "HDF5": frozenset({"name", "type"}),
+    "TORCH": frozenset({"name", "type", "layers"}),  # of layers those with parameters
+}
+"""What a model's file doesn't say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +31,7 @@ class Contents:
     """What a file holds: ``facts`` are JSON's values by name, ``arrays`` all its arrays by name."""
 
     path: str
-    format: Format
+    format: AnyFormat
     kind: Kind
     facts: Mapping[str, Any]
     arrays: Mapping[str, HostArray]
@@ -33,11 +40,14 @@ class Contents:
 
 
 def contents(path: StrPath) -> Contents:
-    """Read a file and verify what can be verified. Raises ``SnapshotError``."""
+    """Read a file and verify what can be verified. Files of torch are read by ``adapters.torch_contents``.
+
+    Raises ``SnapshotError``.
+    """
     name = os.fsdecode(path)
     form, kind = kind_of(name)
     if kind == "model":
-        return _of_model(name, form, read_model(name))
+        return of_model(name, form, read_model(name))
     if kind == "state":
         return _of_state(name, form, read_state(name))
     return _of_optimizer(name, form)
@@ -77,7 +87,7 @@ def differences(a: Contents, b: Contents, *, rtol: float = 0.0, atol: float = 0.
     What one of the formats doesn't hold is no difference.
     """
     if a.kind != b.kind:
-        yield f"{a.path} is a {a.kind}, {b.path} a {b.kind}"
+        yield f"{a.path} is {_one(a.kind)}, {b.path} {_one(b.kind)}"
         return
     silent = a.silent | b.silent
     other_format = {"learned_net"} if a.format != b.format else set()
@@ -95,6 +105,10 @@ def differences(a: Contents, b: Contents, *, rtol: float = 0.0, atol: float = 0.
             yield f"{name} is only in {a.path if name in a.arrays else b.path}"
         else:
             yield from _unlike(name, a.arrays[name], b.arrays[name], rtol, atol)
+
+
+def _one(kind: Kind) -> str:
+    return f"an {kind}" if kind.startswith("o") else f"a {kind}"
 
 
 def _unlike(name: str, a: HostArray, b: HostArray, rtol: float, atol: float) -> Iterator[str]:
@@ -122,7 +136,8 @@ def _unlike(name: str, a: HostArray, b: HostArray, rtol: float, atol: float) -> 
     yield f"{name}: {int((~near).sum())} of {near.size} numbers differ, {greatest}"
 
 
-def _of_model(path: str, form: Format, model: ModelData) -> Contents:
+def of_model(path: str, form: AnyFormat, model: ModelData) -> Contents:
+    """The contents of a model."""
     facts: dict[str, Any] = {"name": model.name, "layers": len(model.layers)}
     arrays: dict[str, HostArray] = {}
     seen: dict[str, int] = {}
@@ -135,8 +150,7 @@ def _of_model(path: str, form: Format, model: ModelData) -> Contents:
                 arrays[f"{label}/{index}"] = blob
         for index, diff in enumerate(layer.diffs or ()):
             arrays[f"{label}/{index} diff"] = diff
-    silent = frozenset({"name", "type"}) if form == "HDF5" else frozenset()
-    return Contents(path, form, "model", facts, arrays, silent)
+    return Contents(path, form, "model", facts, arrays, _SILENT_OF_MODELS.get(form, frozenset()))
 
 
 def _of_state(path: str, form: Format, state: SolverStateData) -> Contents:

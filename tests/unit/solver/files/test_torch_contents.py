@@ -1,0 +1,167 @@
+"""snapshot inspect and diff of what torch.save wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch isn't installed: pip install torch")
+
+from solvergen.adapters.torch_contents import contents  # noqa: E402
+from solvergen.cli.app import run  # noqa: E402
+from solvergen.errors import SolverFileError  # noqa: E402
+from solvergen.solver.files import write_pair  # noqa: E402
+from solvergen.solver.files.contents import differences  # noqa: E402
+from tests.unit.solver.files.caffe_bytes import small_model, small_state  # noqa: E402
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = run(["snapshot", *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def module() -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+
+
+def stepped(of: Any, cls: Any, **more: Any) -> Any:
+    optimizer = cls(of.named_parameters() if more.pop("names", False) else of.parameters(), **more)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = of(torch.ones(2, 4)).square().sum() + of[0].weight.square().sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    return optimizer
+
+
+def test_what_convert_wrote_is_what_it_was_made_of(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = write_pair("net", 7, small_model(), small_state(), "SAFETENSORS")
+    shared = ("--shared", "two/0=one/0")
+    code, _, err = said(capsys, "convert", names[0], "net.pt", *shared)
+    assert code == 0, err
+    code, _, err = said(capsys, "convert", names[0], "net.model.safetensors", *shared)
+    assert code == 0, err
+    assert said(capsys, "diff", "net.pt", "net.model.safetensors") == (0, "", "")
+    found = torch.load("net.pt", weights_only=True)
+    name = next(iter(found))
+    found[name].view(-1)[0] += 1
+    torch.save(found, "other.pt")
+    code, out, _ = said(capsys, "diff", "net.pt", "other.pt")
+    assert code == 1
+    assert "1 of " in out
+    assert "numbers differ, at most 1 apart" in out
+
+
+def test_a_module(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of = module()
+    torch.save(of.state_dict(), "m.pth")
+    code, out, err = said(capsys, "inspect", "m.pth", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["format"], found["kind"], found["layers"]) == ("TORCH", "model", 2)
+    assert [(one["name"], one["shape"], one["dtype"]) for one in found["arrays"]] == [
+        ("0/0", [3, 4], "float32"),
+        ("0/1", [3], "float32"),
+        *((f"1/{i}", [3], "float32") for i in range(4)),
+        ("1.num_batches_tracked", [], "int64"),
+    ]
+    assert found["arrays"][0]["max"] == float(of[0].weight.detach().max())
+    code, out, _ = said(capsys, "inspect", "m.pth")
+    assert code == 0
+    assert out.startswith("path: m.pth\n")
+
+
+def test_an_optimizer(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of = module()
+    optimizer = stepped(of, torch.optim.AdamW, lr=torch.tensor(0.5), amsgrad=True, names=True)
+    torch.save(optimizer.state_dict(), "a.optimizer.pt")
+    code, out, err = said(capsys, "inspect", "a.optimizer.pt", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["kind"], found["group 0"][0]) == ("optimizer of torch", "0.weight")
+    assert (found["group 0.betas"], found["group 0.lr"], found["0.weight.step"]) == ([0.9, 0.999], 0.5, 1)
+    arrays = contents("a.optimizer.pt").arrays
+    for key in ("exp_avg", "max_exp_avg_sq"):
+        np.testing.assert_array_equal(arrays[f"1.bias {key}"], optimizer.state[of[1].bias][key].numpy())
+    assert said(capsys, "diff", "a.optimizer.pt", "a.optimizer.pt") == (0, "", "")
+    plain = stepped(module(), torch.optim.AdamW, lr=0.25, amsgrad=True, names=True)
+    torch.save(plain.state_dict(), "b.optimizer.pt")
+    assert list(differences(contents("a.optimizer.pt"), contents("b.optimizer.pt"))) == [
+        "group 0.lr: 0.5 and 0.25"
+    ]
+    torch.save(of.state_dict(), "m.pt")
+    assert list(differences(contents("a.optimizer.pt"), contents("m.pt"))) == [
+        "a.optimizer.pt is an optimizer of torch, m.pt a model"
+    ]
+
+
+def test_an_optimizer_that_solvergen_doesnt_know(tmp_path: Path) -> None:
+    of = torch.nn.Linear(4, 3)
+
+    def loss() -> Any:
+        optimizer.zero_grad()
+        value = of(torch.eye(4)).square().sum()
+        value.backward()
+        return value
+
+    optimizer = torch.optim.LBFGS(of.parameters(), max_iter=3, lr=0.1)
+    optimizer.step(loss)
+    torch.save(optimizer.state_dict(), tmp_path / "l.pt")
+    found = contents(str(tmp_path / "l.pt"))
+    assert found.facts["group 0"] == ["0", "1"]
+    assert found.facts["0.n_iter"] > 1
+    assert found.arrays["0 old_dirs.0"].shape == (15,)
+
+
+def test_what_files_may_hold(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    group = {"params": [0], "lr": 1.0}
+    laughs: list[Any] = [0, torch.ones(1)]
+    for _ in range(40):
+        laughs = [laughs, laughs]
+    endless: list[Any] = []
+    endless.append(endless)
+    for value, said in (
+        ({"a": torch.zeros(3), "b": {"c": torch.zeros(3)}}, "'b' is a dict, not a tensor: save 'b' alone"),
+        ({"a": torch.eye(3, dtype=torch.int64).to_sparse()}, "a sparse_coo tensor"),
+        ({"a": torch.zeros(1, dtype=torch.int64).expand(10**13)}, "no numbers for it"),
+        ({"state": {0: {"m": torch.zeros(1).expand(10**13)}}, "param_groups": [group]}, "no numbers for it"),
+        ({"state": {0: {"m": torch.zeros(2, dtype=torch.complex64)}}, "param_groups": [group]}, "complex64"),
+        ({"state": {0: {"m": laughs}}, "param_groups": [group]}, "more than 1048576 values"),
+        ({"state": {0: {"m": endless}}, "param_groups": [group]}, "nested too deeply"),
+        ({"state": {0: 1}, "param_groups": [group]}, "not as torch's optimizers write"),
+    ):
+        torch.save(value, path)
+        with pytest.raises(SolverFileError, match=said) as raised:
+            contents(str(path))
+        assert str(raised.value).startswith(str(path))
+    same = torch.ones(5)
+    torch.save({"state": {0: {"m": [same] * 9, "n": -same}}, "param_groups": [group]}, path)
+    arrays = contents(str(path)).arrays
+    assert len({id(array) for array in arrays.values()}) == 2
+    assert arrays["0 n"].tolist() == [-1.0] * 5
+
+
+def test_names_that_arent_all_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    groups = [{"params": [0], "param_names": ["w"]}, {"params": [1], "param_names": ["w"]}]
+    state = {0: {"m": torch.ones(1)}, 1: {"m": torch.zeros(1)}, 7: {"m": None}}
+    torch.save({"state": state, "param_groups": groups}, path)
+    found = contents(str(path))
+    assert found.arrays.keys() == {"0 m", "1 m"}
+    assert found.facts == {"group 0": ["0"], "group 1": ["1"], "7.m": None}
