@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from solvergen.errors import HyperparameterError, OptimizerError
+from solvergen.runtime.blocks import BLOCKS
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.naming import quoted
 from solvergen.runtime.optimizer import Optimizer
@@ -23,6 +24,8 @@ from solvergen.solver.registry import find_optimizer, optimizer_names
 
 if TYPE_CHECKING:
     from typing import NoReturn
+
+    from solvergen.runtime.constraints import Constraint
 
 CAFFE: Mapping[str, str] = MappingProxyType(
     {
@@ -48,6 +51,9 @@ class Chosen:
     hyperparameters: Mapping[str, float]
     options: Mapping[str, bool]
     wrappers: Wrappers | None
+    blocks: Mapping[str, int | str] = field(default_factory=dict, kw_only=True)
+    constraints: Mapping[str, Constraint] = field(default_factory=dict, kw_only=True)
+    """Both by the names of the net's parameters, which ``make`` doesn't know."""
 
     def make(self, params: Any, *, backend: str = "auto", **changes: Any) -> Optimizer:
         """The optimizer of these tensors; ``changes`` take the place of what is chosen."""
@@ -82,12 +88,18 @@ def chosen(params: SolverParameters, *, gpus: Callable[[], int] = count_gpus) ->
         optimizer.wrappers,
         backend,
         tuple(told),
+        blocks=optimizer.blocks,
+        constraints=optimizer.constraints,
     )
 
 
 def optimizer_of(params: SolverParameters) -> Chosen:
     """Which optimizer the parameters mean. Raises SolverParametersError."""
     choice = _of_caffe(params) if params.optimizer is None else _of_ours(params, params.optimizer)
+    definition = definition_of(choice.optimizer_class)
+    if params.blocks and definition.view != BLOCKS:
+        _refuse(params, "blocks", f"{definition.class_name} knows no blocks: its update is the same without")
+    choice = replace(choice, blocks=params.blocks, constraints=params.constraints)
     try:
         # On one element: the optimizer itself knows best what it takes.
         choice.make([np.zeros(1, np.float32)], backend="numpy")

@@ -91,6 +91,7 @@ _SOUND: dict[str, Callable[[Any], bool]] = {
     "lines": _all(_all(lambda one: isinstance(one, np.ndarray))),
     "shared": _all(_is_number),
     "groups": lambda value: isinstance(value, list | tuple) and all(map(_is_group, value)),
+    "blocks": _all(lambda value: type(value) is int and 0 < value < 2**31),
     "policy": _is_policy,
     "smoothed_loss": _is_window,
     "data": lambda value: isinstance(value, list | tuple),

@@ -71,8 +71,9 @@ def optimizer_of(
     params = _parameters(state, model, definition, source)
     said: list[str] = []
     groups = _groups(state, params, definition, chosen, said)
+    blocks = state.extra.get("blocks") or ({} if chosen is None else chosen.blocks)
     try:
-        optimizer: Optimizer = cls(groups, backend="numpy")
+        optimizer: Optimizer = cls(groups, backend="numpy", **({"blocks": dict(blocks)} if blocks else {}))
     except OptimizerError as error:
         raise SolverFileError(f"{source}: no {definition.class_name} can be made of it: {error}") from error
     names = [name for name in optimizer.state if name in definition.array_states]
@@ -177,10 +178,15 @@ def _groups(
 
 
 def left_behind(chosen: Chosen) -> list[str]:
-    """What a solver file does to gradients before the rule gets them, in a sentence; none if nothing."""
+    """What a solver file does to gradients before the rule gets them, and to parameters after it, in
+    sentences; none if nothing."""
+    held = []
+    if chosen.constraints:
+        names = listed(chosen.constraints)
+        held = [f"constraints of {names} in the solver file stay behind: opt.constraint takes them"]
     around = chosen.wrappers
     if around is None:
-        return []
+        return held
     found = [
         name
         for name, there in (
@@ -190,7 +196,7 @@ def left_behind(chosen: Chosen) -> list[str]:
         )
         if there
     ]
-    return [f"{', '.join(found)} of the solver file stays behind: solvergen.Wrappers can do it"]
+    return [f"{', '.join(found)} of the solver file stays behind: solvergen.Wrappers can do it", *held]
 
 
 def _known(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -214,10 +220,6 @@ def from_snapshot(data: SnapshotData, source: str) -> tuple[SolverStateData, Mod
     held = {tuple(sorted((*tensor.arrays, *tensor.scalars))) for tensor in data.tensors}
     if len(held) > 1:
         raise SolverFileError(f"{source}: its groups have different states; a solver has one rule")
-    if blocks := [tensor.name for tensor in data.tensors if tensor.blocks != 1]:
-        raise SolverFileError(
-            f"{source}: {listed(blocks)} falls into blocks, of which a solver has one for each parameter"
-        )
     first = data.tensors[0]
     lines = [name for name in first.arrays if kinds[name] in RANK_OF_SHAPE]
     arrays = [name for name in definition.array_states if name in first.arrays and name not in lines]
@@ -237,10 +239,14 @@ def from_snapshot(data: SnapshotData, source: str) -> tuple[SolverStateData, Mod
         history=tuple(tensor.arrays[name] for name in arrays for tensor in data.tensors),
         extra=extra,
     )
+    if blocks := {tensor.name: tensor.blocks for tensor in data.tensors if tensor.blocks != 1}:
+        extra["blocks"] = blocks
     params = _with_params(data.tensors)
     said = [] if params is not None else ["it holds no parameters, so there is no model"]
     if data.constraints:
-        said.append(f"the constraints of {listed(list(data.constraints))} stay behind: a solver has none")
+        said.append(
+            f"the constraints of {listed(list(data.constraints))} stay behind: a solver's are in its file"
+        )
     if data.frozen:
         said.append(f"{listed(data.frozen)} was frozen, and no longer is: give it an lr_mult of 0")
     return state, None if params is None else model_of(params), said

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from solvergen.errors import Location
 from solvergen.runtime.keywords import stray
@@ -28,6 +28,10 @@ from solvergen.solver.parameters.kinds import (
     text,
 )
 from solvergen.solver.parameters.net_state import NetSource, NetState, TestNet, net_state
+from solvergen.solver.parameters.per_parameter import blocks, constraints
+
+if TYPE_CHECKING:
+    from solvergen.runtime.constraints import Constraint
 
 Self = TypeVar("Self", bound="SolverParameters")
 
@@ -119,6 +123,8 @@ class SolverParameters:
     hyperparameters: Mapping[str, float | bool] = _field(MappingProxyType({}), hyperparameters)
     policy: Mapping[str, Any] | None = _field(None, settings)
     keep_snapshots: int | None = _field(None, integer(32))
+    blocks: Mapping[str, int | str] = _field(MappingProxyType({}), blocks)
+    constraints: Mapping[str, Constraint] = _field(MappingProxyType({}), constraints)
 
     source: Path | None = field(default=None, compare=False, repr=False)
     form: Literal["python", "prototxt", "yaml"] = field(default="python", compare=False, repr=False)
@@ -149,7 +155,8 @@ class SolverParameters:
             try:
                 object.__setattr__(self, name, convert(value))
             except ValueError as error:
-                wrong.append(self.finding(name, f"{name} {error}"))
+                key = getattr(error, "key", None)
+                wrong.append(self.finding(name, f"{name} {error}", key=key))
         if self.source is not None:
             object.__setattr__(self, "source", Path(self.source))
         if wrong:
@@ -259,9 +266,11 @@ class SolverParameters:
         """The sentences of the warnings that ``check`` finds."""
         return tuple(finding.sentence for finding in warnings_of(self.check()))
 
-    def finding(self, name: str | None, message: str, **more: Any) -> Finding:
-        """A finding about the field ``name``, with its place if it comes from a file."""
-        place = next(iter(self.locations.get(name, ())), None) if name is not None else None
+    def finding(self, name: str | None, message: str, *, key: Any = None, **more: Any) -> Finding:
+        """A finding about the field ``name``, with its place if it comes from a file; ``key``: about this
+        entry of it."""
+        places = () if name is None else self.locations.get(f"{name}.{key}", self.locations.get(name, ()))
+        place = next(iter(places), None)
         return Finding(message=message, field=name, location=place, **more)
 
     # The nets.
@@ -311,5 +320,5 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {entry.name: entry.metadata["default"] for entry in fields(SolverParameters) if entry.metadata}
 )
 
-OWN = ("optimizer", "hyperparameters", "policy", "keep_snapshots")
+OWN = ("optimizer", "hyperparameters", "policy", "keep_snapshots", "blocks", "constraints")
 """Those that Caffe doesn't have."""

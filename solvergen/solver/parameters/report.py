@@ -110,6 +110,10 @@ def _written(name: str, value: Any) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, NetState):
         return dataclasses.asdict(value)
+    if dataclasses.is_dataclass(value):  # a constraint
+        from solvergen.runtime.constraints import as_data as constraint_as_data
+
+        return _plain(constraint_as_data(value))  # type: ignore[arg-type]
     if isinstance(value, (tuple, list)):
         return [_plain(entry) for entry in value]
     if isinstance(value, Mapping):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,9 @@ from solvergen.solver.parameters.forks import FIELDS
 from solvergen.solver.parameters.hints import meant
 from solvergen.solver.parameters.model import CONVERSIONS, SolverParameters
 from solvergen.solver.parameters.prefix import completed_prefix
+
+_BY_NAME = ("blocks", "constraints")
+"""What says something of single parameters of the net."""
 
 
 def read_yaml(path: str | os.PathLike[str]) -> SolverParameters:
@@ -59,7 +62,7 @@ def parse_yaml(text: str | bytes, path: str | os.PathLike[str] | None = None) ->
         **document,
         source=None if path is None else Path(path),
         form="yaml",
-        locations=MappingProxyType({key: (_place(document, key, name),) for key in document}),
+        locations=MappingProxyType(dict(_places(document, name))),
     )
     return completed_prefix(params, path)
 
@@ -89,6 +92,15 @@ def _document(text: str | bytes, name: str) -> Any:
     if not isinstance(document, Mapping):
         raise refused("must be a mapping of parameters to values")
     return document
+
+
+def _places(document: Any, name: str) -> Iterator[tuple[str, tuple[Location, ...]]]:
+    """Where each parameter stands, and of those that go by names what is said of each."""
+    for key, value in document.items():
+        yield key, (_place(document, key, name),)
+        if key in _BY_NAME and hasattr(value, "lc") and isinstance(value, Mapping):
+            for entry in value:
+                yield f"{key}.{entry}", (_place(value, entry, name),)
 
 
 def _place(document: Any, key: Any, name: str) -> Location:

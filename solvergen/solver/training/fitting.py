@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from solvergen.solver.net.protocol import Net, Sharing
 from solvergen.solver.training.error import TrainingError
 from solvergen.solver.training.parts import check_net, unshared
+from solvergen.solver.training.per_parameter import check_per_parameter
 from solvergen.solver.training.reading import check_parameters
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def fit(params: SolverParameters, net: Net, test_nets: Sequence[Net]) -> None:
     """
     check_parameters(params)
     check_net(net, trained=True)
+    check_per_parameter(params, net.learnable)
     for one in test_nets:
         check_net(one, trained=False)
     if len(params.test_iter) != len(test_nets):

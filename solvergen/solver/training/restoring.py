@@ -147,6 +147,7 @@ def _extra(solver: Solver) -> dict[str, Any]:
         },
         "shared": _own(optimizer.shared),
         "groups": solver.update.groups,
+        **({"blocks": solver.update.blocks} if solver.update.blocks else {}),
         "policy": {"name": solver.policy.name, "state": dict(solver.policy_state)},
         "smoothed_loss": solver.smoothing.state(),
         "data": [net.position() if isinstance(net, Seekable) else None for net in nets],
@@ -296,6 +297,7 @@ def _put_back(
     shared: Mapping[str, float] = {}
     same_rule = extra.get("digest") == solver.update.definition.digest
     if same_rule and set(extra.get("counts", ())) == set(names):
+        _check_blocks(solver, extra, where)
         try:
             counts, shared = extra["counts"], extra["shared"]
             scalars = {name: extra["scalars"][name] for name in solver.update.scalar_states}
@@ -309,6 +311,18 @@ def _put_back(
         set_state(solver.optimizer, arrays, counts, scalars, shared)
     except KeyError as error:
         raise TrainingError(f"{where}: it has no states of {error.args[0]}: damaged or foreign") from error
+
+
+def _check_blocks(solver: Solver, extra: Mapping[str, Any], where: str) -> None:
+    """Raise TrainingError for states of other blocks than parameters fall into here."""
+    theirs, mine = extra.get("blocks", {}), solver.update.blocks
+    for name in dict.fromkeys([*theirs, *mine]):
+        there, here = theirs.get(name, 1), mine.get(name, 1)
+        if there != here:
+            raise TrainingError(
+                f"{where}: {name!r} falls into {there} blocks in it, and into {here} here: give "
+                f"blocks: {{{name}: {there}}} in the solver file, or restore without the history"
+            )
 
 
 def _policy_state(solver: Solver, state: SolverStateData) -> Mapping[str, Any]:

@@ -163,10 +163,22 @@ def test_what_a_solver_doesnt_have_is_said(tmp_path):
     said = convert(str(tmp_path / "o.h5"), str(tmp_path / "s_iter_1.state.safetensors"))
     assert any("the constraints of 'a.w' stay behind" in text for text in said), said
     assert any("'a.b' was frozen" in text for text in said), said
-    mini = AdamMini([{"params": {"q.w": np.ones((4, 3))}, "blocks": {"q.w": 2}}], backend="numpy")
-    mini.save(tmp_path / "m.h5")
-    with pytest.raises(SolvergenError, match=r"'q\.w' falls into blocks"):
-        convert(str(tmp_path / "m.h5"), str(tmp_path / "m_iter_1.state.safetensors"))
+
+
+def test_blocks_come_along(tmp_path):
+    params = {"q.w": np.ones((4, 3)), "q.b": np.ones(4)}
+    mini = AdamMini(params, blocks={"q.w": 2}, backend="numpy")
+    mini.step({"q.w": RNG.standard_normal((4, 3)), "q.b": np.ones(4)})
+    mini.save(tmp_path / "m.h5", params=True)
+    state = str(tmp_path / "m_iter_1.state.safetensors")
+    convert(str(tmp_path / "m.h5"), state)
+    assert read_state(state).extra["blocks"] == {"q.w": 2}
+    convert(state, str(tmp_path / "back.h5"), Request(form="optimizer"))
+    back = AdamMini(params, blocks={"q.w": 2}, backend="numpy")
+    back.load(tmp_path / "back.h5")
+    for name, values in mini.state.items():
+        for parameter, value in values.items():
+            np.testing.assert_array_equal(back.state[name][parameter], value)
 
 
 @pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5"])
