@@ -180,6 +180,11 @@ def test_what_surrounds_the_rule_in_a_solver_file_stays_behind(tmp_path):
     assert left_behind(chosen) == [
         "weight_decay of the solver file stays behind: solvergen.Wrappers can do it"
     ]
+    chosen = optimizer_of(SolverParameters(**told, constraints={"a.w": "NonNegative"}))
+    assert left_behind(chosen) == [
+        "iter_size of the solver file stays behind: solvergen.Wrappers can do it",
+        "constraints of 'a.w' in the solver file stay behind: opt.constraint takes them",
+    ]
 
 
 class TestTorch:
