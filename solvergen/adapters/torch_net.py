@@ -10,7 +10,7 @@ CuPy's by DLPack on a GPU. Nothing is copied.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -26,6 +26,9 @@ except ImportError as problem:
         "or as pytorch.org says for this machine"
     ) from problem
 
+from solvergen.adapters.torch_arrays import on_host, shared
+from solvergen.adapters.torch_batches import Batches
+from solvergen.adapters.torch_random import RandomState, random_state, set_random_state
 from solvergen.adapters.torch_watching import Watcher
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.parameters import check_names, check_shared
@@ -40,69 +43,10 @@ from solvergen.solver.net.protocol import (
     loss_of,
 )
 
+__all__ = ["Batches", "TorchNet", "accuracy"]
+
 Compute = Callable[[torch.nn.Module, Any], Mapping[str, torch.Tensor]]
 Loss = Callable[[Any, Any], torch.Tensor]
-
-
-class Batches:
-    """Tensors in batches of rows, beginning again at the end; a batch may reach over it.
-
-    Args:
-        tensors: of equal lengths; each batch is a tuple of as many.
-        batch_size: rows in a batch.
-        shuffle: take rows in an order drawn anew for each turn; else in file order.
-        seed: of these orders.
-    """
-
-    def __init__(self, *tensors: torch.Tensor, batch_size: int, shuffle: bool = False, seed: int = 0) -> None:
-        if not tensors or any(len(t) != len(tensors[0]) for t in tensors) or not len(tensors[0]):
-            raise NetError("Batches needs tensors of one length, and rows in them")
-        if batch_size < 1:
-            raise NetError(f"batch_size must be at least 1, not {batch_size}")
-        self._tensors = tensors
-        self._batch_size = batch_size
-        self._shuffle = shuffle
-        self._seed = seed
-        self._next = 0
-        self._turn, self._order = -1, torch.arange(len(tensors[0]))
-
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, ...]]:
-        while True:
-            yield self.next()
-
-    def next(self) -> tuple[torch.Tensor, ...]:
-        """The next batch."""
-        count = len(self._tensors[0])
-        rows = torch.arange(self._next, self._next + self._batch_size)
-        if self._shuffle:
-            picked = torch.empty_like(rows)
-            turns = rows // count
-            for turn in range(int(turns[0]), int(turns[-1]) + 1):
-                here = turns == turn
-                picked[here] = self._order_of(turn)[rows[here] % count]
-        else:
-            picked = rows % count
-        self._next += self._batch_size
-        return tuple(t[picked] for t in self._tensors)
-
-    def position(self) -> Mapping[str, int]:
-        """How many rows were taken, and the seed of their order."""
-        return {"row": self._next, "seed": self._seed}
-
-    def seek(self, position: Mapping[str, int]) -> None:
-        """Go on as if these rows had been taken."""
-        self._next = int(position["row"])
-        self._seed, self._turn = int(position["seed"]), -1
-
-    def seed(self, seed: int) -> None:
-        """Draw the orders by this seed, from the beginning."""
-        self._next, self._seed, self._turn = 0, seed, -1
-
-    def _order_of(self, turn: int) -> torch.Tensor:
-        if turn != self._turn:
-            generator = torch.Generator().manual_seed((self._seed * 1_000_003 + turn) % 2**63)
-            self._turn, self._order = turn, torch.randperm(len(self._tensors[0]), generator=generator)
-        return self._order
 
 
 class TorchNet:
@@ -153,7 +97,7 @@ class TorchNet:
         self._compute: Compute = compute if compute is not None else _computed(loss, metrics or {})
         self._weights = dict(loss_weights) if compute is not None and loss_weights else {"loss": 1.0}
         self._data, self._batches = data, iter(())
-        self._kept: list[tuple[Any, _Random]] | None = None
+        self._kept: list[tuple[Any, RandomState]] | None = None
         self._watcher: Watcher | None = None
         self._outputs: tuple[Output, ...] = ()
         self._lr_mult, self._decay_mult = dict(lr_mult or {}), dict(decay_mult or {})
@@ -208,12 +152,12 @@ class TorchNet:
     ) -> Blob:
         if not tensor.is_contiguous():
             raise NetError(f"parameter {name!r} isn't contiguous: p.data = p.data.contiguous() makes it so")
-        data = _shared(tensor)
+        data = shared(tensor)
         if not learns:
             return Blob(name, data, data, 0.0, 0.0, layer, index)
         if self._training:
             gradient = torch.zeros_like(tensor, memory_format=torch.contiguous_format)
-            diff = _shared(gradient)
+            diff = shared(gradient)
         else:
             gradient, diff = tensor, data  # a net for tests has no gradients
         if self._training and lr_mult:
@@ -244,7 +188,7 @@ class TorchNet:
             raise NetError(f"{self.name} is a net for tests: make one of phase TRAIN to train it")
         batch = self._batch()
         if self._kept is not None:
-            self._kept.append((batch, _random_state()))
+            self._kept.append((batch, random_state()))
         return self._both(batch)
 
     def _both(self, batch: Any) -> float:
@@ -269,15 +213,15 @@ class TorchNet:
         """
         if not self._kept:
             raise NetError(NOTHING_KEPT.format(name=self.name))
-        left, outputs = _random_state(), self._outputs
+        left, outputs = random_state(), self._outputs
         buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
         loss = 0.0
         try:
             for batch, random in self._kept:
-                _set_random_state(random)
+                set_random_state(random)
                 loss += self._both(batch)
         finally:
-            _set_random_state(left)
+            set_random_state(left)
             for buffer, kept in buffers:
                 buffer.copy_(kept)
             self._outputs = outputs
@@ -357,7 +301,7 @@ class TorchNet:
             for name, buffer in self.module.named_buffers()
             if not buffer.is_floating_point() and not buffer.is_complex()
         }
-        cpu, cuda = _random_state()
+        cpu, cuda = random_state()
         state: dict[str, Any] = {"cpu": cpu.numpy(), "counts": counts}
         if cuda:
             state["cuda"] = [one.numpy() for one in cuda]
@@ -387,7 +331,7 @@ class TorchNet:
         if self._watcher is not None:
             self._watcher.end(found)
         self._outputs = tuple(
-            Output(name, _on_host(value), self._weights.get(name, 0.0)) for name, value in found.items()
+            Output(name, on_host(value), self._weights.get(name, 0.0)) for name, value in found.items()
         )
         return found
 
@@ -442,20 +386,6 @@ def accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return (outputs.argmax(dim=-1) == targets).float().mean()
 
 
-_Random = tuple[torch.Tensor, list[torch.Tensor]]
-
-
-def _random_state() -> _Random:
-    """Where torch's random numbers are, on the CPU and on every GPU."""
-    return torch.get_rng_state(), torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-
-
-def _set_random_state(state: _Random) -> None:
-    torch.set_rng_state(state[0])
-    if state[1]:
-        torch.cuda.set_rng_state_all(state[1])
-
-
 def _by_name(given: Mapping[str, float], names: Iterable[str], what: str) -> dict[str, float]:
     """Multipliers of parameters by their names."""
     found: dict[str, float] = {}
@@ -465,28 +395,4 @@ def _by_name(given: Mapping[str, float], names: Iterable[str], what: str) -> dic
         if not fitting:
             raise NetError(f"{what}: {pattern!r} fits none of the parameters {', '.join(names)}")
         found.update(dict.fromkeys(fitting, float(value)))
-    return found
-
-
-def _shared(tensor: torch.Tensor) -> Any:
-    """An array over the tensor's own memory: NumPy's, or CuPy's on a GPU."""
-    tensor = tensor.detach()
-    if tensor.device.type == "cuda":
-        import cupy
-
-        return cupy.from_dlpack(tensor)
-    if tensor.device.type != "cpu":
-        raise NetError(f"parameters on {tensor.device}: they can be on the CPU or on an NVIDIA GPU")
-    if tensor.dtype == torch.bfloat16:
-        import ml_dtypes
-
-        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return tensor.numpy()
-
-
-def _on_host(value: torch.Tensor) -> np.ndarray[Any, Any]:
-    value = value.detach()
-    if value.dtype in (torch.bfloat16, torch.float16):
-        value = value.float()
-    found: np.ndarray[Any, Any] = value.cpu().numpy()
     return found

@@ -26,8 +26,8 @@ def eliminate_dead(program: Program) -> Program:
         live = needed.get(statement.target, never) & statement.guard
         if isinstance(statement.value, GradientAt):
             live = statement.guard  # a function of the caller's runs, whoever reads what it returns
-        if live.is_never:
-            continue
+        if (live if program.allowed is None else live & program.allowed).is_never:
+            continue  # under forbidden settings it may read what isn't there
         for name in names_in(statement.value):
             needed[name] = needed.get(name, never) | live
         kept.append(replace(statement, guard=live))

@@ -65,7 +65,7 @@ def rebuild(cls: type[O], params: Any, config: Mapping[str, Any]) -> O:
     definition = definition_of(cls)
     _check_keys("the configuration", config, KEYS, required=("optimizer", "groups"))
     if config["optimizer"] == f"wrapped_{definition.name}":
-        from solvergen.runtime.wrapping import wrapped_class
+        from solvergen.runtime.wrapped_classes import wrapped_class
 
         return rebuild(cast("type[O]", wrapped_class(cls)), params, config)
     if config["optimizer"] != definition.name:

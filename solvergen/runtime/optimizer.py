@@ -76,7 +76,8 @@ class Optimizer(Attributes):
         check_keywords(cls.__name__, kwargs, cls.__init__, method=True)
         if wrappers is None and not has_wrappers(params):
             return object.__new__(cls)
-        from solvergen.runtime.wrapping import WrappedOptimizer, wrapped_class
+        from solvergen.runtime.wrapped_classes import wrapped_class
+        from solvergen.runtime.wrapping import WrappedOptimizer
 
         return object.__new__(cls if issubclass(cls, WrappedOptimizer) else wrapped_class(cls))
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from solvergen.errors import ArrayError
+from solvergen.errors import ArrayError, OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.buffers import converted
+from solvergen.runtime.constraining import Constraints, Unchanged
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import numpy_dtype
+from solvergen.runtime.interrupts import uninterrupted
+from solvergen.runtime.naming import as_name, listed
 from solvergen.runtime.spans import overlapping
 from solvergen.runtime.tensors import Tensor
 
@@ -35,28 +39,61 @@ def refresh(backend: Backend, tensors: Sequence[Tensor], copies: Mapping[int, Ar
         backend.copy_in(copy, converted(host, numpy_dtype(backend.dtype_of(copy))))
 
 
-def adopted(backend: Backend, name: str, present: Array, array: object) -> Array:
-    """A caller's array for the copy of the parameter ``name``, which is ``present`` so far.
+class Copier:
+    """Makes copies anew from the parameters where they lie, by a rule that leaves these as they are.
 
-    Raises ArrayError if it can't be that.
+    The rule is made ready when it is first wanted: most optimizers never want it.
     """
-    try:
-        checked = backend.adopt(name, array)
-    except ArrayError as error:
-        told = str(error).removeprefix(f"parameter {name!r} ")
-        raise ArrayError(f"the array for the copy of {name!r} {told}") from None
-    found = f"{backend.dtype_of(checked)}{tuple(checked.shape)}"
-    expected = f"{backend.dtype_of(present)}{tuple(present.shape)}"
-    if found != expected:
-        raise ArrayError(f"the copy of {name!r} is {found}; it must be {expected}")
-    if _gpu_of(checked) != _gpu_of(present):
-        raise ArrayError(f"the copy of {name!r} is on another GPU than its parameter")
-    return checked
+
+    def __init__(
+        self, cls: type[Any], backend: Backend, tensors: Sequence[Tensor], copies: Mapping[int, Array]
+    ) -> None:
+        """``cls`` is the optimizer's class; ``copies`` are by position."""
+        self._cls = cls
+        self._backend = backend
+        self._tensors = tensors
+        self._copies = copies
+        self._made: Constraints | None = None
+
+    def copy(self, members: Sequence[int] | None) -> None:
+        """Make the copies of these tensors (None: all) anew."""
+        if not self._copies:
+            return
+        if self._made is None:
+            chosen = dict.fromkeys(self._copies, Unchanged())
+            self._made = Constraints(self._cls, self._backend, self._tensors, chosen, self._copies)
+        work = self._made.bound(members, None)
+        try:
+            if work is not None:
+                uninterrupted(work)
+        finally:
+            self._made.release()
 
 
-def _gpu_of(array: Array) -> int | None:
-    """The number of the GPU that it lies on; None of arrays in host memory."""
-    return None if isinstance(array, np.ndarray) else int(array.data.device_id)
+def read_arrays(
+    backend: Backend,
+    names: Sequence[str],
+    present: Mapping[int, Array],
+    arrays: Any,
+    by_position: bool,
+) -> dict[int, Array]:
+    """The copies, by position, with ``arrays`` in the place of those that are ``present`` for these names.
+
+    Raises OptimizerError for names without a copy, ArrayError for arrays that can't be one.
+    """
+    if not present or not isinstance(arrays, Mapping):
+        whose = "" if present else " of an optimizer with Wrappers(shadow=...)"
+        raise OptimizerError(f"shadows{whose} is assigned a mapping of names to arrays")
+    given = {as_name(key, by_position): array for key, array in arrays.items()}
+    positions = {names[i]: i for i in present}
+    unknown = [name for name in given if name not in positions]
+    if unknown:
+        raise OptimizerError(f"there is no copy of {listed(unknown)}; copies are of {listed([*positions])}")
+    kept = dict(present)
+    for name, array in given.items():
+        i = positions[name]
+        kept[i] = _adopted(backend, name, present[i], array)
+    return kept
 
 
 def in_place(
@@ -88,3 +125,27 @@ def _check_apart(backend: Backend, tensors: Sequence[Tensor]) -> None:
             f"the copies of {found[0]!r} and {found[1]!r} share memory with one another, or with a parameter "
             "or a state of these; give each an array of its own"
         )
+
+
+def _adopted(backend: Backend, name: str, present: Array, array: object) -> Array:
+    """A caller's array for the copy of the parameter ``name``, which is ``present`` so far.
+
+    Raises ArrayError if it can't be that.
+    """
+    try:
+        checked = backend.adopt(name, array)
+    except ArrayError as error:
+        told = str(error).removeprefix(f"parameter {name!r} ")
+        raise ArrayError(f"the array for the copy of {name!r} {told}") from None
+    found = f"{backend.dtype_of(checked)}{tuple(checked.shape)}"
+    expected = f"{backend.dtype_of(present)}{tuple(present.shape)}"
+    if found != expected:
+        raise ArrayError(f"the copy of {name!r} is {found}; it must be {expected}")
+    if _gpu_of(checked) != _gpu_of(present):
+        raise ArrayError(f"the copy of {name!r} is on another GPU than its parameter")
+    return checked
+
+
+def _gpu_of(array: Array) -> int | None:
+    """The number of the GPU that it lies on; None of arrays in host memory."""
+    return None if isinstance(array, np.ndarray) else int(array.data.device_id)

@@ -15,7 +15,7 @@ from solvergen.errors import VerificationError
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.importing import import_package
 from solvergen.runtime.naming import did_you_mean
-from solvergen.runtime.wrapping import wrapped_class
+from solvergen.runtime.wrapped_classes import wrapped_class
 
 if TYPE_CHECKING:
     import os

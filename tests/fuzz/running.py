@@ -16,6 +16,8 @@ import hypothesis.errors
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
+from solvergen.verify.seeding import by_seed_alone
+
 BATCH = 20
 """Examples of one run of Hypothesis: later in a run it mostly varies what it has."""
 
@@ -47,7 +49,8 @@ def fuzz(body: Callable[..., None], *strategies: st.SearchStrategy[Any], example
             suppress_health_check=list(HealthCheck),
         )(test)
         try:
-            test()
+            with by_seed_alone():
+                test()
         except (_EnoughShrinking, hypothesis.errors.Flaky):
             # Flaky too: stopped before its draws, the last example draws less than one that began like it.
             if not impatient.stopped or impatient.smallest is None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from solvergen.runtime.wrapped_classes import wrapped_class
 from solvergen.runtime.wrappers import Wrappers
-from solvergen.runtime.wrapping import wrapped_class
 from solvergen.verify import check_agreement, why_unavailable
 from tests.support.bits import assert_same_bits
 from tests.support.shipped import CLASSES

@@ -11,7 +11,7 @@ from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.groups import checked_multiplier, checked_value, effective
 from solvergen.runtime.lines import shape_of_kind
 from solvergen.runtime.naming import listed, nearest, quoted
-from solvergen.runtime.snapshots.document import check
+from solvergen.runtime.snapshots.consistency import check
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 
 _MOST_LINES = 10

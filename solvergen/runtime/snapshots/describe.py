@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from solvergen.runtime.blocks import BLOCKS
-from solvergen.runtime.snapshots.document import floats_out
+from solvergen.runtime.snapshots.fields import numbers_out
 from solvergen.runtime.snapshots.files import Snapshot, StrPath
 
 
@@ -37,15 +37,15 @@ def describe(path: StrPath) -> dict[str, Any]:
         "solvergen": data.version,
         "optimizer": {"spec": data.spec, "class": data.class_name, "digest": data.digest},
         "state": dict(data.schema),
-        "shared": floats_out(data.shared),
+        "shared": numbers_out(data.shared),
         "frozen": list(data.frozen),
         "constraints": {name: dict(one) for name, one in data.constraints.items()},
         "groups": [
             {
                 "members": list(group.members),
-                "hyperparameters": floats_out(group.hyperparameters),
+                "hyperparameters": numbers_out(group.hyperparameters),
                 "options": dict(group.options),
-                "multipliers": floats_out(group.multipliers),
+                "multipliers": numbers_out(group.multipliers),
             }
             for group in data.groups
         ],
@@ -55,7 +55,7 @@ def describe(path: StrPath) -> dict[str, Any]:
                 "shape": list(tensor.shape),
                 "dtype": tensor.dtype,
                 "t": tensor.t,
-                "scalars": floats_out(tensor.scalars),
+                "scalars": numbers_out(tensor.scalars),
                 "arrays": states[tensor.name],
                 "parameter": tensor.name in with_param,
                 **({BLOCKS: tensor.blocks} if has_blocks else {}),

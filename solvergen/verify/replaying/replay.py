@@ -15,7 +15,7 @@ from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import compute_dtype
 from solvergen.runtime.groups import checked_multiplier
 from solvergen.runtime.optimizer import Optimizer
-from solvergen.runtime.wrapping import wrapped_class
+from solvergen.runtime.wrapped_classes import wrapped_class
 from solvergen.verify.agreement import disagreement_on
 from solvergen.verify.arguments import checked_optimizer
 from solvergen.verify.collect import shipped

@@ -18,7 +18,8 @@ from solvergen.runtime import snapshots
 from solvergen.runtime.backends.numpy import NumpyBackend
 from solvergen.runtime.constraints import as_data, from_data, matrices_along
 from solvergen.runtime.optimizer import Optimizer
-from solvergen.runtime.snapshots.document import check, version_of
+from solvergen.runtime.snapshots.consistency import check
+from solvergen.runtime.snapshots.document import version_of
 from tests.support.bits import assert_same_bits
 from tests.support.shipped import HOST_BACKENDS
 

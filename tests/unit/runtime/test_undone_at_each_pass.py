@@ -10,8 +10,8 @@ import pytest
 
 from solvergen.runtime.backends import cpu_staged
 from solvergen.runtime.definition import Definition
+from solvergen.runtime.wrapped_classes import wrapped_class
 from solvergen.runtime.wrappers import Wrappers
-from solvergen.runtime.wrapping import wrapped_class
 from solvergen.verify import why_unavailable
 from tests.support.packages import built_package
 from tests.support.rules import spec_text

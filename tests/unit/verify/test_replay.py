@@ -548,7 +548,7 @@ def test_a_wrapped_optimizer_is_found_by_its_name() -> None:
     from types import SimpleNamespace
 
     from solvergen.optimizers import Adam
-    from solvergen.runtime.wrapping import wrapped_class
+    from solvergen.runtime.wrapped_classes import wrapped_class
     from solvergen.verify.replaying.replay import rule_of
 
     cls = wrapped_class(Adam)

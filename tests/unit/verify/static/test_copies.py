@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from generated import SGD
+from solvergen.runtime.wrapped_classes import wrapped_class
 from solvergen.runtime.wrappers import Wrappers, wrapper_options
-from solvergen.runtime.wrapping import wrapped_class
 from solvergen.verify.static.capabilities import capability
 from solvergen.verify.static.cuda import examine
 from tests.support.ptx import COMPILERS, needs_nvrtc

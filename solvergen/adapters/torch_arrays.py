@@ -1,0 +1,35 @@
+"""Arrays of tensors: over the same memory for an optimizer, on the host for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from solvergen.solver.net.error import NetError
+
+
+def shared(tensor: torch.Tensor) -> Any:
+    """An array over the tensor's own memory: NumPy's, or CuPy's on a GPU."""
+    tensor = tensor.detach()
+    if tensor.device.type == "cuda":
+        import cupy
+
+        return cupy.from_dlpack(tensor)
+    if tensor.device.type != "cpu":
+        raise NetError(f"parameters on {tensor.device}: they can be on the CPU or on an NVIDIA GPU")
+    if tensor.dtype == torch.bfloat16:
+        import ml_dtypes
+
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def on_host(value: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Its numbers on the host, for looking at: float32 of narrower ones, which NumPy doesn't have all of."""
+    value = value.detach()
+    if value.dtype in (torch.bfloat16, torch.float16):
+        value = value.float()
+    found: np.ndarray[Any, Any] = value.cpu().numpy()
+    return found
