@@ -28,7 +28,7 @@ from ruamel.yaml.events import (
 )
 
 from solvergen.errors import CompilerBug, Diagnostic, Location
-from solvergen.spec.characters import first_refused, refusal
+from solvergen.spec.characters import first_refused, is_refused, refusal
 from solvergen.spec.core_schema import Value, resolve
 from solvergen.spec.limits import MAX_DEPTH, MAX_TEXT, MAX_VALUES
 from solvergen.spec.positions import align
@@ -306,8 +306,8 @@ class _Builder:
 
 
 def shorten(text: str, limit: int = 40) -> str:
-    """``text`` on one line and at most ``limit`` characters long, for use in a message."""
-    text = " ".join(text.split())
+    """``text`` on one line, at most ``limit`` characters long and fit to be seen, for use in a message."""
+    text = " ".join("".join("?" if is_refused(c) else c for c in text).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

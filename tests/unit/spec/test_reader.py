@@ -8,6 +8,7 @@ import stat
 import pytest
 
 from solvergen.errors import SpecError
+from solvergen.spec.characters import first_refused
 from solvergen.spec.files import spec_files
 from solvergen.spec.limits import MAX_BYTES, MAX_DIAGNOSTICS
 from solvergen.spec.model import Counterpart
@@ -289,6 +290,15 @@ def test_bytes_and_characters_that_are_no_text(tmp_path, content, line, column):
 def test_an_escape_brings_no_such_character_in(tmp_path, escape, column):
     content = MINIMAL.replace("A rule for a test.", f'"{escape}"')
     assert findings(tmp_path, content) == [("SG002", 2, column)]
+
+
+@pytest.mark.parametrize("escape", ["\\b", "\\x1b[2J", "a\\u202Eb", "\\ud800", "\\uFEFF"])
+def test_no_message_shows_a_character_that_cannot_be_seen(tmp_path, escape):
+    content = MINIMAL + f'"{escape}": 1\n"{escape}": 1\n'
+    found = examine(write(tmp_path, content))[1]
+    assert {d.code for d in found} >= {"SG002", "SG006"}
+    assert not [d for d in found if first_refused(d.message) is not None]
+
 
 
 def test_other_alphabets_are_welcome_in_prose(tmp_path):
