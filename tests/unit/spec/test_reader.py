@@ -300,7 +300,6 @@ def test_no_message_shows_a_character_that_cannot_be_seen(tmp_path, escape):
     assert not [d for d in found if first_refused(d.message) is not None]
 
 
-
 def test_other_alphabets_are_welcome_in_prose(tmp_path):
     spec = read(tmp_path, MINIMAL.replace("A rule for a test.", "学習率 ε → 0, naïve 🙂"))
     assert spec.summary == "学習率 ε → 0, naïve 🙂"
