@@ -67,7 +67,7 @@ EQUIVALENT = (
     ),
     Equivalent(
         r"scalars\.py",
-        r"^\s*\w+ if .* else 0\.0,$",
+        r"^\s*(?:wide = \()?\w+ if .* else 0\.0,",
         r"0\.0",
         r"1\.0",
         "an entry of the row that kernels don't read under this option",
@@ -183,6 +183,14 @@ EQUIVALENT = (
         r"sm3|rowwise_adagrad",
     ),
     # Norms of lamb.
+    Equivalent(
+        r"scalars\.py",
+        r"^\s*wide = \(max_grad_norm_above_zero if clip_grad_norm else",
+        r"clip_grad_norm",
+        r"max_grad_norm",
+        "it is 0 where no norm is taken, and where it is 0 so is the entry",
+        r"lamb",
+    ),
     Equivalent(
         _KERNELS,
         r"const double max_grad_norm_above_zero = ",
