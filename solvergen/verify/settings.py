@@ -217,7 +217,7 @@ def hyperparameters_near(
         if draw(_SIXTHS) == 0:
             continue
         strategy = exact_values(hyperparameter) if exact else values(hyperparameter)
-        if late and draw(_QUARTERS) > 1:
+        if late and draw(_QUARTERS) > 0:
             strategy = slow_values(hyperparameter)
         moved = {**chosen, hyperparameter.name: draw(strategy)}
         if space.accepts(setting, moved, fixed, multipliers):

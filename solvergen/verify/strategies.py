@@ -43,6 +43,9 @@ FLOAT64 = 4
 """How many times as likely as any other mix of types float64 is: nothing else shows that scalars are kept and
 computed in float64."""
 
+FLOAT64_LATE = 12
+"""The same where tensors have had very many updates: narrower types show nothing of the last digits of t."""
+
 LATE = 1000
 """Counts beyond it are late: what decays at a usual rate is gone."""
 
@@ -164,16 +167,18 @@ def _tensors(
     view: View,
     pairs: Sequence[tuple[str, str]],
     manner: Manner,
+    late: bool,
 ) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
     """The parameters, and the storage type of each one's gradient.
 
     ``states``: the states that are arrays and the names of the scalar states, that each group has.
-    ``view``: the definition's.
+    ``view``: the definition's. ``late``: they have had very many updates.
     """
     groups = len(states)
     count = draw(st.integers(groups, max(groups, limits.tensors)))
     # Mostly one mix of types for all: each further one is a kernel more to compile.
-    pair = st.sampled_from([p for p in pairs for _ in range(FLOAT64 if p == ("float64", "float64") else 1)])
+    float64 = FLOAT64_LATE if late else FLOAT64
+    pair = st.sampled_from([p for p in pairs for _ in range(float64 if p == ("float64", "float64") else 1)])
     mixes = [draw(pair)]
     if _one_in(draw, manner.mixed):
         mixes.append(draw(pair))
@@ -311,7 +316,7 @@ def examples(
     if definition.is_staged:
         manner = replace(manner, kinds=draw(_STAGED_KINDS))
     states = [_states(definition, chosen) for chosen in options]
-    tensors, types = draw(_tensors(limits, states, definition.view, pairs, manner))
+    tensors, types = draw(_tensors(limits, states, definition.view, pairs, manner, late))
     example = Example(groups, tensors, (Step((), 0, tuple(current)),), start=start)
     # The rule is followed on the way, so that gradients can oppose what stands beside them by then.
     with np.errstate(all="ignore"):

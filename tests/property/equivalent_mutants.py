@@ -67,7 +67,7 @@ EQUIVALENT = (
     ),
     Equivalent(
         r"scalars\.py",
-        r"^\s*\w+ if .* else 0\.0,$",
+        r"^\s*(?:wide = \()?\w+ if .* else 0\.0,",
         r"0\.0",
         r"1\.0",
         "an entry of the row that kernels don't read under this option",
@@ -182,7 +182,33 @@ EQUIVALENT = (
         "no total of a tensor is taken, and an element is computed alike in every chunk",
         r"sm3|rowwise_adagrad",
     ),
+    # Stages of lines: sm3's compute what they store from other buffers, and use no numbers of matrices.
+    *(
+        Equivalent(
+            r"kernel\.c",
+            rf"^\s*{line}",
+            before,
+            after,
+            "lines are taken past the end of a matrix, or twice: each by itself, with the same result",
+            r"sm3",
+            changed,
+        )
+        for line, before, after, changed in (
+            (r"const int64_t sg_left = sg_geometry", r"-", r"\+", r""),
+            (r"sg_many = sg_left < ", r"<", r"<=", r""),
+            (r"sg_many = sg_left < ", r"sg_end - sg_l", r"sg_l - sg_end", r"< sg_l - sg_end \?"),
+            (r"sg_many = sg_left < ", r"sg_left : sg_end - sg_l", r"sg_end - sg_l : \(sg_left\)", r""),
+        )
+    ),
     # Norms of lamb.
+    Equivalent(
+        r"scalars\.py",
+        r"^\s*wide = \(max_grad_norm_above_zero if clip_grad_norm else",
+        r"clip_grad_norm",
+        r"max_grad_norm",
+        "it is 0 where no norm is taken, and where it is 0 so is the entry",
+        r"lamb",
+    ),
     Equivalent(
         _KERNELS,
         r"const double max_grad_norm_above_zero = ",

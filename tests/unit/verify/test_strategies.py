@@ -285,6 +285,8 @@ def test_decays_are_slow_where_counts_are_large() -> None:
     slow = [e for e in late if any(h["momentum"] > 1 - 2.0**-24 for h in e.steps[0].hyperparameters)]
     assert len(late) / 5 < len(slow) < len(late)
     assert len({e.steps[0].hyperparameters[0]["lr"] for e in late}) > 10
+    wide = [e for e in late if any(tensor.param.dtype == np.float64 for tensor in e.tensors)]
+    assert len(late) / 2 < len(wide) < len(late)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
