@@ -102,16 +102,32 @@ def _holds_for(dtype: type[np.floating], x: float, y: float) -> None:
         assert _same(found.low, float(expected))
 
 
-@given(doubles, doubles, doubles, doubles, st.sampled_from(sorted(("add", "subtract", "multiply", "divide"))))
+BINARY = ("add", "divide", "floored_quotient", "multiply", "remainder", "subtract")
+UNARY = ("absolute", "floor", "negative", "sign")
+ends = doubles | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1.0, -1.0])
+
+
+@given(ends, ends, ends, ends, st.sampled_from([*BINARY, "least", "largest"]))
 def test_a_span_holds_what_comes_of_what_it_holds(x: float, y: float, u: float, v: float, op: str) -> None:
     """Any two members of two spans give a member of the result, or nothing is claimed."""
     a, b = _span(x, y), _span(u, v)
-    found = getattr(spans, op)(a, b, DOUBLE)
+    more = (DOUBLE,) if op in BINARY else ()
+    found = getattr(spans, op)(a, b, *more)
     for one in (a.low, a.high, 0.0, -0.0, 1.0, -1.0):
         for other in (b.low, b.high, 0.0, -0.0, 1.0, -1.0):
             if found is not None and contains(a, one) and contains(b, other):
-                part = getattr(spans, op)(exactly(one), exactly(other), DOUBLE)
+                part = getattr(spans, op)(exactly(one), exactly(other), *more)
                 assert contains(found, part.low)
+
+
+@given(ends, ends, st.sampled_from([*UNARY, "root", "to_format"]))
+def test_a_span_holds_what_comes_of_one_that_it_holds(x: float, y: float, op: str) -> None:
+    a = _span(x, y)
+    more = (DOUBLE,) if op == "root" else (FORMATS["float32"],) if op == "to_format" else ()
+    found = getattr(spans, op)(a, *more)
+    for one in (a.low, a.high, 0.0, -0.0, 1.0, -1.0):
+        if found is not None and contains(a, one):
+            assert contains(found, getattr(spans, op)(exactly(one), *more).low)
 
 
 def test_either_of_two_zeros_may_have_either_sign() -> None:

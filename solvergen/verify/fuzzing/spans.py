@@ -214,7 +214,7 @@ def least(a: Value, b: Value) -> Value:
         return UNKNOWN
     if a.is_nan or b.is_nan:
         return NAN
-    return _hull([x if x < y else y for x, y in ((a.low, b.low), (a.high, b.high))])
+    return _extreme(a, b, [x if x < y else y for x, y in ((a.low, b.low), (a.high, b.high))])
 
 
 def largest(a: Value, b: Value) -> Value:
@@ -223,7 +223,14 @@ def largest(a: Value, b: Value) -> Value:
         return UNKNOWN
     if a.is_nan or b.is_nan:
         return NAN
-    return _hull([x if x > y else y for x, y in ((a.low, b.low), (a.high, b.high))])
+    return _extreme(a, b, [x if x > y else y for x, y in ((a.low, b.low), (a.high, b.high))])
+
+
+def _extreme(a: Span, b: Span, ends: list[float]) -> Value:
+    """Which of two zeros is taken hangs on bits that are known only where both numbers are."""
+    return _hull(
+        ends if a.is_exact and b.is_exact else [x for end in ends for x in (end, -end if end == 0 else end)]
+    )
 
 
 def whole_power(a: Value, n: int, form: Format) -> Value:
