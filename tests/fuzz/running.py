@@ -25,14 +25,17 @@ SHRINKING_SECONDS = 40
 """How long a failure is made smaller: each try may compile kernels."""
 
 _WANTED = os.environ.get("SOLVERGEN_FUZZ", "1")
-FACTOR = 20.0 if _WANTED == "long" else float(_WANTED)
-SEED = os.environ.get("SOLVERGEN_FUZZ_SEED", str(time.time_ns()) if _WANTED == "long" else "0")
+FACTOR = float(_WANTED)
+SEED = os.environ.get("SOLVERGEN_FUZZ_SEED", "0")
+AGAIN = f"SOLVERGEN_FUZZ={_WANTED} SOLVERGEN_FUZZ_SEED={SEED}"
+"""What draws the same again."""
 
 
 def fuzz(body: Callable[..., None], *strategies: st.SearchStrategy[Any], examples: int) -> None:
     """Call ``body`` with drawn values, ``examples`` times (times ``SOLVERGEN_FUZZ``).
 
-    The first failure is shrunk for a while and raised; what was drawn and noted stands beside it.
+    The first failure is shrunk for a while and raised; what ``strategies`` drew stands beside it, and unless
+    the time was too short, what ``body`` drew and noted.
     """
     left = max(1, round(examples * FACTOR))
     batch = 0
@@ -57,8 +60,8 @@ def fuzz(body: Callable[..., None], *strategies: st.SearchStrategy[Any], example
                 raise
             shown, failure = impatient.smallest
             raise AssertionError(
-                f"the smallest failure found in {SHRINKING_SECONDS} seconds, by "
-                f"SOLVERGEN_FUZZ_SEED={SEED}: {failure}\nof: {shown}"
+                f"the smallest failure found in {SHRINKING_SECONDS} seconds, "
+                f"by {AGAIN}: {failure}\nof: {shown}"
             ) from failure
         left -= BATCH
         batch += 1
@@ -90,7 +93,7 @@ class _Impatient:
         try:
             self.body(*drawn, data)
         except Exception as failure:
-            hypothesis.note(f"SOLVERGEN_FUZZ_SEED={SEED}")
+            hypothesis.note(AGAIN)
             if self.smallest is None:
                 self.until = time.monotonic() + SHRINKING_SECONDS
             shown = repr(drawn)
