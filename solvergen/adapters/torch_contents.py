@@ -25,8 +25,8 @@ from solvergen.solver.files.contents import Contents, of_model
 import torch
 
 _MOST_VALUES = 1 << 20
-"""How many values are read from one file. A small file can name one list many times, inside each other: what
-it holds may be without end, and its size says nothing about it."""
+"""How many values are read from one file. Lists in it may hold one another many times over, or themselves, so
+that a small file has any number of values."""
 
 
 def contents(path: str) -> Contents:

@@ -297,7 +297,7 @@ class TorchNet:
     def rng_state(self) -> Mapping[str, Any]:
         """torch's random numbers, and what the module counts in whole numbers (as batch norms do)."""
         counts = {
-            name: buffer.cpu().numpy()
+            name: buffer.cpu().numpy().copy()
             for name, buffer in self.module.named_buffers()
             if not buffer.is_floating_point() and not buffer.is_complex()
         }

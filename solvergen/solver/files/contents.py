@@ -172,8 +172,10 @@ def of_model(path: str, form: AnyFormat, model: ModelData) -> Contents:
     arrays: dict[str, HostArray] = {}
     seen: dict[str, int] = {}
     for layer in model.layers:
-        again = seen[layer.name] = seen.get(layer.name, 0) + 1
-        label = layer.name if again == 1 else f"{layer.name} ({again})"
+        label = layer.name
+        while label + _TYPE in facts:  # of a layer of the same name, or of one that is called "name (2)"
+            seen[layer.name] = seen.get(layer.name, 1) + 1
+            label = f"{layer.name} ({seen[layer.name]})"
         facts[label + _TYPE] = layer.type
         for index, blob in enumerate(layer.blobs):
             if blob is not None:

@@ -147,6 +147,18 @@ def test_layers_may_be_called_as_facts_are(here: Path, form: Any, capsys: pytest
         assert out.startswith(f"{name}/0: 3 of 3 numbers differ")
 
 
+def test_layers_of_one_name_are_all_there(here: Path) -> None:
+    names = ("one", "one", "one (2)", "one", "one (2)")
+    layers = tuple(LayerData(name, "X", (array(2, seed=i),)) for i, name in enumerate(names))
+    write_model("m.caffemodel", ModelData("n", layers))
+    found = contents("m.caffemodel")
+    assert list(found.arrays) == ["one/0", "one (2)/0", "one (2) (2)/0", "one (3)/0", "one (2) (3)/0"]
+    assert all(
+        same_bits(a, b) for a, b in zip(found.arrays.values(), (x.blobs[0] for x in layers), strict=True)
+    )
+    assert found.facts["layers"] == sum(name.endswith(".type") for name in found.facts) == 5
+
+
 def test_extra_of_a_state_is_compared_to_the_last_item(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
