@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.solver.net.error import NetError
 
 
@@ -19,11 +20,24 @@ def shared(tensor: torch.Tensor) -> Any:
         return cupy.from_dlpack(tensor)
     if tensor.device.type != "cpu":
         raise NetError(f"parameters on {tensor.device}: they can be on the CPU or on an NVIDIA GPU")
-    if tensor.dtype == torch.bfloat16:
-        import ml_dtypes
+    return as_array(tensor)
 
-        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return tensor.numpy()
+
+def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A NumPy array over the memory of a tensor on the CPU, which must be detached."""
+    found: np.ndarray[Any, Any]
+    if tensor.dtype == torch.bfloat16:  # which NumPy doesn't have; both have int16
+        found = tensor.view(torch.int16).numpy().view(numpy_dtype("bfloat16"))
+    else:
+        found = tensor.numpy()
+    return found
+
+
+def as_tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    """A tensor over the memory of a NumPy array."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 
 
 def on_host(value: torch.Tensor) -> np.ndarray[Any, Any]:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from solvergen.adapters.torch_files import array_of, check_plain, is_optimizer, model_from, parts_of, read
+from solvergen.adapters.torch_files import (
+    array_of,
+    check_plain,
+    given_names,
+    is_optimizer,
+    model_from,
+    parts_of,
+    read,
+)
 from solvergen.errors import SolverFileError
 from solvergen.runtime.arrays import HostArray
 from solvergen.solver.files.contents import Contents, of_model
 
-if TYPE_CHECKING:
-    import torch
+# isort: split
+# After torch_files, which says what to do where there is no torch.
+import torch
 
 _MOST_VALUES = 1 << 20
-"""That a file is taken to hold: what holds others may be there many times over, at no cost to the file."""
+"""How many values are read from one file. Lists in it may hold one another many times over, or themselves, so
+that a small file has any number of values."""
 
 
 def contents(path: str) -> Contents:
@@ -40,9 +50,9 @@ def _of_module(path: str, found: Mapping[str, Any]) -> Contents:
 
 
 def _of_optimizer(path: str, found: Mapping[str, Any]) -> Contents:
-    groups, entries, _ = parts_of(found, path)
+    groups, entries, indices = parts_of(found, path)
     held = _Held(path)
-    names = _names(groups)
+    names = dict(zip(indices, given_names(groups, path) or map(str, indices), strict=True))
     for number, group in enumerate(groups):
         owner = f"group {number}"
         held.facts[owner] = [names[index] for index in group["params"]]
@@ -53,15 +63,6 @@ def _of_optimizer(path: str, found: Mapping[str, Any]) -> Contents:
         for name, value in entry.items():
             held.put(names.get(index, str(index)), str(name), value)
     return Contents(path, "TORCH", "optimizer of torch", held.facts, held.arrays)
-
-
-def _names(groups: Sequence[Mapping[str, Any]]) -> dict[Any, str]:
-    """The names of parameters by their numbers; the numbers where the file doesn't name them all."""
-    indices = [index for group in groups for index in group["params"]]
-    given = [group.get("param_names") for group in groups]
-    named = [name for names in given if isinstance(names, list | tuple) for name in names]
-    sound = len(set(map(str, named))) == len(indices) == len(named)
-    return dict(zip(indices, map(str, named if sound else indices), strict=True))
 
 
 class _Held:
@@ -75,7 +76,10 @@ class _Held:
         self.arrays: dict[str, HostArray] = {}
 
     def put(self, owner: str, name: str, value: Any) -> None:
-        """Put a value there under its name, one that holds others as each of them. Raises SolverFileError."""
+        """Add a value to the facts or the arrays. Raises SolverFileError.
+
+        A mapping, or a list of more than plain values, is added item by item, each under its own name.
+        """
         self._left -= len(value) if isinstance(value, Mapping | list | tuple) else 1
         if self._left < 0:
             raise SolverFileError(
@@ -89,7 +93,7 @@ class _Held:
             for index, entry in enumerate(value):
                 self.put(owner, f"{name}.{index}", entry)
             return
-        if _is_tensor(value):
+        if isinstance(value, torch.Tensor):
             array = self._array(value, f"{self._path}: {name} of {owner!r}")
             if array.ndim:
                 self.arrays[f"{owner} {name}"] = array
@@ -115,12 +119,6 @@ class _Held:
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
-
-
-def _is_tensor(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.Tensor)
 
 
 def _numbers(tensor: torch.Tensor, what: str) -> HostArray:

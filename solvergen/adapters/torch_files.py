@@ -28,6 +28,7 @@ except ImportError as problem:
         f"files of torch need torch, which can't be imported ({problem}): pip install torch"
     ) from problem
 
+from solvergen.adapters.torch_arrays import as_array, as_tensor
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.snapshots.atomic import replacing
 from solvergen.solver.files.data import ModelData, SolverStateData
@@ -291,6 +292,25 @@ def parts_of(
     return groups, dict(entries), indices
 
 
+def given_names(groups: Sequence[Mapping[str, Any]], source: str) -> list[str] | None:
+    """The names of the parameters of all groups, in their order; None where a group doesn't name its own.
+
+    Raises SolverFileError for names that aren't one for each.
+    """
+    if not all("param_names" in group for group in groups):
+        return None
+    for group in groups:
+        given = group["param_names"]
+        if not (isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)):
+            raise SolverFileError(f"{source}: param_names must be a list of names")
+        if len(given) != len(group["params"]):
+            raise SolverFileError(f"{source}: {len(given)} names for {len(group['params'])} parameters")
+    names = [name for group in groups for name in group["param_names"]]
+    if len(set(names)) != len(names):
+        raise SolverFileError(f"{source}: two parameters of one name")
+    return names
+
+
 def _step(entry: Mapping[str, Any], what: str) -> int:
     try:
         found = int(float(entry.get("step", 0)))
@@ -334,17 +354,9 @@ def _names(
     model: ModelData | None,
     source: str,
 ) -> list[str]:
-    if all("param_names" in group for group in groups):
-        for group in groups:
-            given = group["param_names"]
-            if not (isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)):
-                raise SolverFileError(f"{source}: param_names must be a list of names")
-            if len(given) != len(group["params"]):
-                raise SolverFileError(f"{source}: {len(given)} names for {len(group['params'])} parameters")
-        names = [name for group in groups for name in group["param_names"]]
-        if len(set(names)) != len(names):
-            raise SolverFileError(f"{source}: two parameters of one name")
-        return names
+    given = given_names(groups, source)
+    if given is not None:
+        return given
     if model is None:
         raise SolverFileError(
             f"{source}: it numbers its parameters, and only the model knows their names: put the module's "
@@ -443,20 +455,13 @@ def array_of(tensor: torch.Tensor, what: str) -> HostArray:
     """The numbers of a tensor of floating ones. Raises SolverFileError."""
     check_plain(tensor, what)
     tensor = tensor.detach().resolve_neg().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        import ml_dtypes
-
-        return np.array(tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
-    if tensor.dtype not in (torch.float16, torch.float32, torch.float64):
+    if tensor.dtype not in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
         raise SolverFileError(f"{what} is {tensor.dtype}; snapshots hold float64, float32, bfloat16, float16")
-    return np.array(tensor.numpy())
+    return np.array(as_array(tensor))
 
 
 def _tensor(array: HostArray) -> torch.Tensor:
-    copied = np.array(array, order="C")
-    if copied.dtype.name == "bfloat16":
-        return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(copied)
+    return as_tensor(np.array(array, order="C"))
 
 
 def _save(files: Mapping[str, Mapping[str, Any]]) -> None:

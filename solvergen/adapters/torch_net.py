@@ -297,7 +297,7 @@ class TorchNet:
     def rng_state(self) -> Mapping[str, Any]:
         """torch's random numbers, and what the module counts in whole numbers (as batch norms do)."""
         counts = {
-            name: buffer.cpu().numpy()
+            name: buffer.cpu().numpy().copy()
             for name, buffer in self.module.named_buffers()
             if not buffer.is_floating_point() and not buffer.is_complex()
         }
@@ -309,9 +309,10 @@ class TorchNet:
 
     def set_rng_state(self, state: Mapping[str, Any]) -> None:
         """Go back there."""
-        torch.set_rng_state(torch.from_numpy(np.array(state["cpu"])))
-        if "cuda" in state and torch.cuda.is_available() and len(state["cuda"]) == torch.cuda.device_count():
-            torch.cuda.set_rng_state_all([torch.from_numpy(np.array(one)) for one in state["cuda"]])
+        cpu, *cuda = (torch.from_numpy(np.array(one)) for one in (state["cpu"], *state.get("cuda", ())))
+        # With other GPUs than it was written with, theirs stay as they are.
+        here = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        set_random_state((cpu, cuda if len(cuda) == here else []))
         buffers = dict(self.module.named_buffers())
         for name, value in state["counts"].items():
             if name in buffers:

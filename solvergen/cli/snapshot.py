@@ -25,7 +25,6 @@ app = typer.Typer(
 )
 
 _CAFFES_NAME = re.compile(r"\.(caffemodel|solverstate)(\.h5)?$", re.IGNORECASE)
-_TORCH = (".pt", ".pth")
 _ENDINGS = ".caffemodel, .solverstate, both with .h5, .safetensors, .h5, .pt, .pth"
 
 SolverFile = Annotated[
@@ -192,17 +191,18 @@ def convert(
     Files may be the Solver's, in any of its formats, snapshots of Optimizer.save, and torch's state_dicts.
     """
     from solvergen.solver.files.converting import convert as written
+    from solvergen.solver.files.file_names import is_of_torch
     from solvergen.solver.files.request import Conventions, Request
     from solvergen.solver.files.sharing import pairs_of
 
     if after is None and (lr is not None or momentum is not None or start_missing):
         raise typer.BadParameter("--lr, --momentum and --start-missing belong to --to")
-    of_torch = any(name.suffix.lower() in _TORCH for name in (source, target))
-    if before is not None and after is None and form in (None, "solver") and not of_torch:
+    from_torch, to_torch = is_of_torch(source.name), is_of_torch(target.name)
+    if before is not None and after is None and form in (None, "solver") and not (from_torch or to_torch):
         raise typer.BadParameter("--from belongs to --to, to files of torch's, or to --as optimizer")
-    if solver is not None and form in (None, "solver") and target.suffix.lower() not in _TORCH:
+    if solver is not None and form in (None, "solver") and not to_torch:
         raise typer.BadParameter("--solver belongs to --as optimizer and to targets of torch's")
-    if iteration is not None and source.suffix.lower() not in _TORCH:
+    if iteration is not None and not from_torch:
         raise typer.BadParameter("--iter is for sources of torch's: others count")
     if form not in (None, "solver", "optimizer", "torch"):
         raise typer.BadParameter(f"{form!r}: solver, optimizer or torch", param_hint="'--as'")
@@ -227,7 +227,9 @@ def convert(
 
 
 def _contents(file: Path) -> Contents:
-    if file.suffix.lower() in _TORCH:
+    from solvergen.solver.files.file_names import is_of_torch
+
+    if is_of_torch(file.name):
         from solvergen.adapters import torch_contents
 
         return torch_contents.contents(str(file))

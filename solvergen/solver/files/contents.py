@@ -12,6 +12,7 @@ import numpy as np
 
 from solvergen.runtime import snapshots
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.blocks import BLOCKS
 from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.file_names import Format
 from solvergen.solver.files.reading import StrPath, kind_of, read_model, read_state
@@ -19,11 +20,40 @@ from solvergen.solver.files.reading import StrPath, kind_of, read_model, read_st
 Kind = Literal["model", "state", "optimizer", "optimizer of torch"]
 AnyFormat = Format | Literal["TORCH"]
 
-_SILENT_OF_MODELS: Mapping[AnyFormat, frozenset[str]] = {
-    "HDF5": frozenset({"name", "type"}),
-    "TORCH": frozenset({"name", "type", "layers"}),  # of layers those with parameters
+_TYPE = ".type"
+"""What the names of facts about layers end in; a model's other facts have no dot in theirs."""
+
+_EXTRA = "extra"
+
+_LISTED = 16
+"""The longest list that is shown item by item."""
+
+
+@dataclass(frozen=True)
+class Silence:
+    """What a file of some format doesn't hold: facts of these names, types of layers, a state's ``extra``."""
+
+    facts: frozenset[str] = frozenset()
+    layer_types: bool = False
+    extra: bool = False
+
+    def about_fact(self, name: str) -> bool:
+        """Whether such a file can't hold the fact of this name."""
+        return name in self.facts or (self.layer_types and name.endswith(_TYPE)) or self._about_extra(name)
+
+    def about_array(self, name: str) -> bool:
+        """Whether such a file can't hold the array of this name."""
+        return self._about_extra(name)
+
+    def _about_extra(self, name: str) -> bool:
+        return self.extra and (name == _EXTRA or name.startswith(f"{_EXTRA}."))
+
+
+_SILENT_OF_MODELS: Mapping[AnyFormat, Silence] = {
+    "HDF5": Silence(frozenset({"name"}), layer_types=True),
+    # It has the layers with parameters, and so not their number.
+    "TORCH": Silence(frozenset({"name", "layers"}), layer_types=True),
 }
-"""What a model's file doesn't say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +65,7 @@ class Contents:
     kind: Kind
     facts: Mapping[str, Any]
     arrays: Mapping[str, HostArray]
-    silent: frozenset[str] = frozenset()
-    """Facts that a file of this format doesn't hold."""
+    silent: Silence = Silence()
 
 
 def contents(path: StrPath) -> Contents:
@@ -89,17 +118,18 @@ def differences(a: Contents, b: Contents, *, rtol: float = 0.0, atol: float = 0.
     if a.kind != b.kind:
         yield f"{a.path} is {_one(a.kind)}, {b.path} {_one(b.kind)}"
         return
-    silent = a.silent | b.silent
-    other_format = {"learned_net"} if a.format != b.format else set()
+    silent = [a.silent, b.silent]
+    if a.format != b.format:
+        silent.append(Silence(frozenset({"learned_net"})))  # of the model in the same format
     for name in dict.fromkeys([*a.facts, *b.facts]):
-        if name.split(".")[0] in silent | other_format or any(name.endswith(f".{s}") for s in silent):
+        if any(one.about_fact(name) for one in silent):
             continue
         if name not in a.facts or name not in b.facts:
             yield f"{name} is only in {a.path if name in a.facts else b.path}"
-        elif a.facts[name] != b.facts[name] and not _both_nan(a.facts[name], b.facts[name]):
+        elif not _equal(a.facts[name], b.facts[name]):
             yield f"{name}: {a.facts[name]!r} and {b.facts[name]!r}"
     for name in dict.fromkeys([*a.arrays, *b.arrays]):
-        if name.split(".")[0] in silent:
+        if any(one.about_array(name) for one in silent):
             continue
         if name not in a.arrays or name not in b.arrays:
             yield f"{name} is only in {a.path if name in a.arrays else b.path}"
@@ -142,15 +172,17 @@ def of_model(path: str, form: AnyFormat, model: ModelData) -> Contents:
     arrays: dict[str, HostArray] = {}
     seen: dict[str, int] = {}
     for layer in model.layers:
-        again = seen[layer.name] = seen.get(layer.name, 0) + 1
-        label = layer.name if again == 1 else f"{layer.name} ({again})"
-        facts[f"{label}.type"] = layer.type
+        label = layer.name
+        while label + _TYPE in facts:  # of a layer of the same name, or of one that is called "name (2)"
+            seen[layer.name] = seen.get(layer.name, 1) + 1
+            label = f"{layer.name} ({seen[layer.name]})"
+        facts[label + _TYPE] = layer.type
         for index, blob in enumerate(layer.blobs):
             if blob is not None:
                 arrays[f"{label}/{index}"] = blob
         for index, diff in enumerate(layer.diffs or ()):
             arrays[f"{label}/{index} diff"] = diff
-    return Contents(path, form, "model", facts, arrays, _SILENT_OF_MODELS.get(form, frozenset()))
+    return Contents(path, form, "model", facts, arrays, _SILENT_OF_MODELS.get(form, Silence()))
 
 
 def _of_state(path: str, form: Format, state: SolverStateData) -> Contents:
@@ -160,9 +192,8 @@ def _of_state(path: str, form: Format, state: SolverStateData) -> Contents:
         "learned_net": state.learned_net,
     }
     arrays: dict[str, HostArray] = {f"history/{i}": array for i, array in enumerate(state.history)}
-    _flatten("extra", state.extra, facts, arrays)
-    silent = frozenset() if form == "SAFETENSORS" else frozenset({"extra"})
-    return Contents(path, form, "state", facts, arrays, silent)
+    _flatten(_EXTRA, state.extra, facts, arrays)
+    return Contents(path, form, "state", facts, arrays, Silence(extra=form != "SAFETENSORS"))
 
 
 def _of_optimizer(path: str, form: Format) -> Contents:
@@ -170,12 +201,19 @@ def _of_optimizer(path: str, form: Format) -> Contents:
     facts: dict[str, Any] = {"spec": data.spec, "class": data.class_name, "digest": data.digest}
     arrays: dict[str, HostArray] = {}
     facts |= {f"shared.{name}": value for name, value in data.shared.items()}
+    facts["frozen"] = list(data.frozen)
+    has_blocks = any(kind == BLOCKS for _, kind in data.schema)
     for index, group in enumerate(data.groups):
         facts[f"group {index}"] = list(group.members)
         for what in (group.hyperparameters, group.options, group.multipliers):
             facts |= {f"group {index}.{name}": value for name, value in what.items()}
     for tensor in data.tensors:
         facts[f"{tensor.name}.t"] = tensor.t
+        if has_blocks:
+            facts[f"{tensor.name}.{BLOCKS}"] = tensor.blocks
+        for name, value in data.constraints.get(tensor.name, {}).items():
+            key = name if name == "constraint" else f"constraint.{name}"
+            facts[f"{tensor.name}.{key}"] = value
         facts |= {f"{tensor.name}.{name}": value for name, value in tensor.scalars.items()}
         if tensor.param is not None:
             arrays[tensor.name] = tensor.param
@@ -187,7 +225,7 @@ def _flatten(name: str, value: Any, facts: dict[str, Any], arrays: dict[str, Hos
     if isinstance(value, Mapping):
         for key, item in value.items():
             _flatten(f"{name}.{key}", item, facts, arrays)
-    elif isinstance(value, list | tuple) and len(value) <= 16:
+    elif isinstance(value, list | tuple) and not (len(value) > _LISTED and all(map(_is_plain, value))):
         for index, item in enumerate(value):
             _flatten(f"{name}.{index}", item, facts, arrays)
     elif isinstance(value, np.ndarray):
@@ -198,8 +236,17 @@ def _flatten(name: str, value: Any, facts: dict[str, Any], arrays: dict[str, Hos
         facts[name] = value
 
 
-def _both_nan(a: Any, b: Any) -> bool:
-    return isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b)
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str | bytes)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two facts are the same; a NaN is, whatever holds it."""
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, float) and isinstance(b, float) and math.isnan(a):
+        return math.isnan(b)
+    return bool(a == b)
 
 
 def _json(value: Any) -> Any:

@@ -19,7 +19,7 @@ from solvergen.solver.files import optimizers, weights
 from solvergen.solver.files.conventions import STATES
 from solvergen.solver.files.conventions import convert as convert_history
 from solvergen.solver.files.data import ModelData, SolverStateData
-from solvergen.solver.files.file_names import SUFFIXES, Pair, format_of
+from solvergen.solver.files.file_names import SUFFIXES, Pair, format_of, is_of_torch
 from solvergen.solver.files.history import OF_CAFFE, SPEC_OF_TYPE
 from solvergen.solver.files.pair import write_model, write_pair_at, write_state
 from solvergen.solver.files.parameter_names import learned, model_of, named
@@ -29,9 +29,6 @@ from solvergen.solver.files.sharing import resolved
 
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
-
-TORCH = (".pt", ".pth")
-"""Endings of what torch writes."""
 
 TORCH_PAIR = (".model.pt", ".optimizer.pt")
 
@@ -55,7 +52,7 @@ def convert(source: str, target: str, wanted: Request | None = None) -> tuple[st
         SolverFileError: one can't be read, the other can't be written or is there (and not ``force``).
     """
     wanted = wanted or Request()
-    form: Form = wanted.form or ("torch" if target.lower().endswith(TORCH) else "solver")
+    form: Form = wanted.form or ("torch" if is_of_torch(target) else "solver")
     found = _read(source, wanted)
     if wanted.shared and found.model is not None:
         with about(source, "can't be read"):
@@ -100,7 +97,7 @@ def _check_complete(model: ModelData, source: str) -> None:
 
 
 def _read(source: str, wanted: Request) -> _Found:
-    if source.lower().endswith(TORCH):
+    if is_of_torch(source):
         return _read_torch(source, wanted)
     if weights.is_plain(source):
         return _Found(model_of(weights.read(source)))
@@ -141,7 +138,7 @@ def _write_model(target: str, model: ModelData, form: Form, wanted: Request, sou
         raise SolverFileError(f"{source}: weights alone are no optimizer's snapshot; give the solver's state")
     if form == "torch":
         _check_free(target, wanted.force)
-        if target.lower().endswith(TORCH):
+        if is_of_torch(target):
             _torch(wanted, target).write_model(target, model)
         elif target.lower().endswith(".safetensors"):
             weights.write(target, named(model))
@@ -183,7 +180,7 @@ def _write_torch(
 ) -> tuple[str, ...]:
     if spec is None:
         raise SolverFileError(f"{source}: the file doesn't say of which optimizer it is: give --from")
-    if not target.lower().endswith(TORCH):
+    if not is_of_torch(target):
         raise SolverFileError(f"{target}: torch's files of optimizers end in .pt or .pth")
     with_model = model is not None and not wanted.alone
     if with_model and not target.endswith(TORCH_PAIR[1]):
@@ -374,7 +371,7 @@ def _model_of(target: str) -> str:
 def _check_target(target: str, kind: str, force: bool) -> None:
     form = format_of(target)
     model, state = SUFFIXES[form]
-    if target.lower().endswith(TORCH):
+    if is_of_torch(target):
         raise SolverFileError(f"{target}: .pt and .pth are torch's files; the Solver's have other endings")
     if target.endswith(state if kind == "model" else model):
         raise SolverFileError(

@@ -19,6 +19,9 @@ SUFFIXES: dict[Format, tuple[str, str]] = {
 }
 """The endings of models and states."""
 
+TORCH_ENDINGS = (".pt", ".pth")
+"""Of what torch writes."""
+
 FORMATS: tuple[Format, ...] = tuple(SUFFIXES)
 """All formats, by Caffe's names and ours."""
 
@@ -61,6 +64,11 @@ def pairs(prefix: str, form: Format) -> Iterator[Pair]:
     for found in names:
         if match := wanted.fullmatch(found):
             yield pair(prefix, int(match[1]), form)
+
+
+def is_of_torch(path: str) -> bool:
+    """Whether a name is that of a file of torch's."""
+    return path.lower().endswith(TORCH_ENDINGS)
 
 
 def format_of(path: str) -> Format:

@@ -234,13 +234,13 @@ def from_snapshot(data: SnapshotData, source: str) -> tuple[SolverStateData, Mod
         "shared": dict(data.shared),
         "groups": [group_as_data(group) for group in data.groups],
     }
+    if blocks := {tensor.name: tensor.blocks for tensor in data.tensors if tensor.blocks != 1}:
+        extra["blocks"] = blocks
     state = SolverStateData(
         iter=max(tensor.t for tensor in data.tensors),
         history=tuple(tensor.arrays[name] for name in arrays for tensor in data.tensors),
         extra=extra,
     )
-    if blocks := {tensor.name: tensor.blocks for tensor in data.tensors if tensor.blocks != 1}:
-        extra["blocks"] = blocks
     params = _with_params(data.tensors)
     said = [] if params is not None else ["it holds no parameters, so there is no model"]
     if data.constraints:

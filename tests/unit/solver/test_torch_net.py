@@ -225,3 +225,21 @@ def test_complex_parameters_arent_passed_over():
     of[0].extra = torch.nn.Parameter(torch.zeros(2, dtype=torch.complex64))
     with pytest.raises(NetError, match="parameter 'extra' of '0' is complex"):
         net(of)
+
+
+@pytest.mark.parametrize(("gpus", "given_back"), [(0, 0), (1, 0), (2, 2)])
+def test_random_numbers_go_back_to_where_they_were(monkeypatch, gpus, given_back):
+    one = net(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)))
+    state = dict(one.rng_state())
+    drawn = torch.rand(3)
+    one.module(X)
+    seen = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", seen.extend)
+    one.set_rng_state({**state, "cuda": [np.zeros(16, np.uint8), np.ones(16, np.uint8)]})
+    assert (torch.rand(3) == drawn).all()
+    assert one.module[1].num_batches_tracked == 0
+    assert [int(values[0]) for values in seen] == [0, 1][:given_back]
+    one.set_rng_state({name: value for name, value in state.items() if name != "cuda"})
+    assert (torch.rand(3) == drawn).all()

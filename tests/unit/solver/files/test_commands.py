@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from solvergen.cli.app import run
-from solvergen.optimizers import SGD
+from solvergen.constraints import MaxNorm
+from solvergen.optimizers import SGD, AdamMini
 from solvergen.solver.files import (
     LayerData,
     ModelData,
@@ -107,6 +108,73 @@ def test_inspect_an_optimizers_snapshot(here: Path, capsys: pytest.CaptureFixtur
     assert code == 1
     assert "w.t: 1 and 2" in out
     assert "w: 3 of 3 numbers differ" in out
+
+
+def test_frozen_tensors_and_constraints_are_looked_at(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, most, frozen in (("a", 2.0, "v"), ("b", 2.0, "v"), ("c", 3.0, "w")):
+        optimizer = SGD({"w": array(3, 2), "v": array(3)}, backend="numpy")
+        optimizer.constraint = {"w": MaxNorm(most, axis=1)}
+        optimizer.freeze(frozen)
+        optimizer.save(f"{name}.safetensors")
+    found = json.loads(said(capsys, "inspect", "a.safetensors", "--json")[1])
+    assert (found["frozen"], found["w.constraint"]) == (["v"], "MaxNorm")
+    assert (found["w.constraint.max_value"], found["w.constraint.axis"]) == (2.0, 1)
+    assert "v.constraint" not in found
+    assert "w.blocks" not in found
+    assert said(capsys, "diff", "a.safetensors", "b.safetensors") == (0, "", "")
+    code, out, _ = said(capsys, "diff", "a.safetensors", "c.safetensors")
+    assert code == 1
+    assert out.splitlines() == ["frozen: ['v'] and ['w']", "w.constraint.max_value: 2.0 and 3.0"]
+
+
+def test_blocks_are_looked_at(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, count in (("a", 2), ("b", 4)):
+        AdamMini({"w": array(4, 3), "v": array(3)}, backend="numpy", blocks={"w": count}).save(f"{name}.h5")
+    found = json.loads(said(capsys, "inspect", "a.h5", "--json")[1])
+    assert (found["w.blocks"], found["v.blocks"]) == (2, 1)
+    assert "w.blocks: 2 and 4" in said(capsys, "diff", "a.h5", "b.h5")[1].splitlines()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_layers_may_be_called_as_facts_are(here: Path, form: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("type", "name", "type.a", "name.a", "layers.0", "extra.a"):
+        model = ModelData("net", (LayerData(name, "InnerProduct", (array(3),)),))
+        write_model(f"a{pair('', 0, form).model}", model)
+        other = LayerData(name, "InnerProduct", (array(3, seed=1),))
+        write_model(f"b{pair('', 0, form).model}", ModelData("net", (other,)))
+        code, out, _ = said(capsys, "diff", f"a{pair('', 0, form).model}", f"b{pair('', 0, form).model}")
+        assert code == 1
+        assert out.startswith(f"{name}/0: 3 of 3 numbers differ")
+
+
+def test_layers_of_one_name_are_all_there(here: Path) -> None:
+    names = ("one", "one", "one (2)", "one", "one (2)")
+    layers = tuple(LayerData(name, "X", (array(2, seed=i),)) for i, name in enumerate(names))
+    write_model("m.caffemodel", ModelData("n", layers))
+    found = contents("m.caffemodel")
+    assert list(found.arrays) == ["one/0", "one (2)/0", "one (2) (2)/0", "one (3)/0", "one (2) (3)/0"]
+    assert all(
+        same_bits(a, b) for a, b in zip(found.arrays.values(), (x.blobs[0] for x in layers), strict=True)
+    )
+    assert found.facts["layers"] == sum(name.endswith(".type") for name in found.facts) == 5
+
+
+def test_extra_of_a_state_is_compared_to_the_last_item(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, last in (("a", 1.0), ("b", 1.0), ("c", 2.0)):
+        extra = {
+            "short": [float("nan")],
+            "long": [float("nan")] * 20,
+            "arrays": [np.ones(2)] * 19 + [np.full(2, last)],
+            "dicts": [{"lr": float("inf"), "b": b"\1"}] * 20,
+        }
+        write_state(f"{name}.safetensors", dataclasses.replace(small_state(), extra=extra))
+    assert said(capsys, "diff", "a.safetensors", "b.safetensors") == (0, "", "")
+    code, out, _ = said(capsys, "diff", "a.safetensors", "c.safetensors")
+    assert (code, out) == (1, "extra.arrays.19: 2 of 2 numbers differ, at most 1 apart\n")
+    found = json.loads(said(capsys, "inspect", "a.safetensors", "--json")[1])
+    assert (found["extra.dicts.19.lr"], found["extra.long"]) == ("inf", ["nan"] * 20)
 
 
 @pytest.mark.parametrize("name", ["none.caffemodel", "text.solverstate", "cut.solverstate.h5"])

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch isn't installed: pip install torch")
 
 from solvergen.adapters.torch_contents import contents  # noqa: E402
+from solvergen.adapters.torch_files import state_from  # noqa: E402
 from solvergen.cli.app import run  # noqa: E402
 from solvergen.errors import SolverFileError  # noqa: E402
 from solvergen.solver.files import write_pair  # noqa: E402
@@ -157,11 +158,58 @@ def test_what_files_may_hold(tmp_path: Path) -> None:
     assert arrays["0 n"].tolist() == [-1.0] * 5
 
 
-def test_names_that_arent_all_there(tmp_path: Path) -> None:
+def test_modules_may_be_called_as_facts_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of = torch.nn.Module()
+    for name in ("layers", "name", "type", "extra"):
+        setattr(of, name, torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)]))
+    before = of.state_dict()
+    torch.save(before, "a.pt")
+    for place in ("layers.0.weight", "name.0.bias", "type.1.running_mean", "extra.1.num_batches_tracked"):
+        after = {name: value.clone() for name, value in before.items()}
+        after[place].view(-1)[-1] += 1
+        torch.save(after, "b.pt")
+        code, out, _ = said(capsys, "diff", "a.pt", "b.pt")
+        assert code == 1
+        assert len(out.splitlines()) == 1
+        assert out.startswith(place.rpartition(".")[0])
+    del after["layers.1.num_batches_tracked"]
+    torch.save(after, "b.pt")
+    assert "layers.1.num_batches_tracked is only in a.pt" in said(capsys, "diff", "a.pt", "b.pt")[1]
+
+
+def test_a_nan_in_a_list_is_itself(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, second in (("a", np.nan), ("b", np.nan), ("c", 0.5)):
+        group = {"params": [0], "betas": (0.9, float(second)), "lr": float(second)}
+        torch.save({"state": {0: {"m": torch.ones(1)}}, "param_groups": [group]}, f"{name}.pt")
+    assert said(capsys, "diff", "a.pt", "b.pt") == (0, "", "")
+    assert said(capsys, "diff", "a.pt", "c.pt") == (
+        1,
+        "group 0.betas: [0.9, nan] and [0.9, 0.5]\ngroup 0.lr: nan and 0.5\n",
+        "",
+    )
+
+
+def test_names_are_read_as_convert_reads_them(tmp_path: Path) -> None:
     path = tmp_path / "x.pt"
-    groups = [{"params": [0], "param_names": ["w"]}, {"params": [1], "param_names": ["w"]}]
-    state = {0: {"m": torch.ones(1)}, 1: {"m": torch.zeros(1)}, 7: {"m": None}}
+    state = {0: {"momentum_buffer": torch.ones(1)}, 1: {"momentum_buffer": torch.zeros(1)}, 7: {"m": None}}
+    for first, second, problem in (
+        (["w"], ["w"], "two parameters of one name"),
+        (["v", "w"], [], "2 names for 1 parameters"),
+        (["v"], "w", "param_names must be a list of names"),
+        ([1], ["w"], "param_names must be a list of names"),
+    ):
+        groups = [{"params": [0], "param_names": first}, {"params": [1], "param_names": second}]
+        found = {"state": state, "param_groups": groups}
+        torch.save(found, path)
+        for read in (
+            lambda: contents(str(path)),
+            lambda found=found: state_from(found, None, "sgd", None, str(path)),
+        ):
+            with pytest.raises(SolverFileError, match=problem) as raised:
+                read()
+            assert str(raised.value).startswith(str(path))
+    groups = [{"params": [0], "param_names": ["w"]}, {"params": [1]}]
     torch.save({"state": state, "param_groups": groups}, path)
-    found = contents(str(path))
-    assert found.arrays.keys() == {"0 m", "1 m"}
-    assert found.facts == {"group 0": ["0"], "group 1": ["1"], "7.m": None}
+    numbered = contents(str(path))
+    assert numbered.arrays.keys() == {"0 momentum_buffer", "1 momentum_buffer"}
+    assert numbered.facts == {"group 0": ["0"], "group 1": ["1"], "7.m": None}
