@@ -8,6 +8,7 @@ nothing but the standard library, since both halves of the package use it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,19 @@ class Location:
 
 class SolvergenError(Exception):
     """Root of all errors that solvergen raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Python would call the class with ``args``, and classes here make those from other arguments.
+        reduced: Any = super().__reduce__()
+        cls, arguments, *attributes = reduced
+        return _rebuilt, (cls, arguments), *attributes
+
+
+def _rebuilt(cls: type[SolvergenError], arguments: tuple[Any, ...]) -> SolvergenError:
+    """The error with these ``args``, without its own ``__init__``; attributes are set after."""
+    error = cls.__new__(cls, *arguments)
+    super(SolvergenError, error).__init__(*arguments)
+    return error
 
 
 class CompilerBug(SolvergenError):

@@ -10,7 +10,13 @@ from solvergen.emit.c_printer import CPrinter
 from solvergen.emit.identifiers import c_identifiers
 from solvergen.emit.render import render
 from solvergen.emit.stage import StageContext, stage_contexts
-from solvergen.emit.terms import ReductionContext, reduction_contexts, sharing_terms
+from solvergen.emit.terms import (
+    ReductionContext,
+    TermContext,
+    formed_terms,
+    reduction_contexts,
+    sharing_terms,
+)
 from solvergen.emit.unit import Unit
 from solvergen.ir.nodes import names_in
 from solvergen.ir.program import Role
@@ -96,9 +102,9 @@ class PassContext:
         return self.walk == "tiles"
 
     @property
-    def own_columns(self) -> tuple[ReductionContext, ...]:
-        """The reductions of columns whose terms no reduction of rows has."""
-        return tuple(r for r in self.column_reductions if r.terms_of is None)
+    def terms(self) -> tuple[TermContext, ...]:
+        """What a pass over tiles forms of each element."""
+        return formed_terms(self.row_reductions, self.column_reductions)
 
     @property
     def row_steps(self) -> tuple[int, ...]:

@@ -70,6 +70,20 @@ class ReductionContext:
         """What a column's terms are called: those of the row, where there are the same."""
         return f"sg_column_{self.column}" if self.terms_of is None else f"sg_row_{self.terms_of}"
 
+    def combined(self, first: str, second: str) -> str:
+        """The term that is kept of two, in the terms' type."""
+        return f"sg_larger_real({first}, {second})" if self.larger else f"{first} + {second}"
+
+
+@dataclass(frozen=True, slots=True)
+class TermContext:
+    """A term that a pass over tiles forms of each element: ``text``, kept in the buffer ``name``."""
+
+    name: str
+    guard: str | None
+    type: str
+    text: str
+
 
 def reduction_contexts(
     reductions: Sequence[Reduction], names: Mapping[str, str]
@@ -98,6 +112,15 @@ def sharing_terms(
     return tuple(
         replace(column, terms_of=formed.get((column.term, column.guard, column.larger))) for column in columns
     )
+
+
+def formed_terms(
+    rows: Sequence[ReductionContext], columns: Sequence[ReductionContext]
+) -> tuple[TermContext, ...]:
+    """The terms of rows, and of those columns whose terms aren't a row's too."""
+    named = [(f"sg_row_{row.column}", row) for row in rows]
+    named += [(column.terms, column) for column in columns if column.terms_of is None]
+    return tuple(TermContext(name, one.guard, one.type, one.term) for name, one in named)
 
 
 def finished(reduction: Reduction, column: int) -> str:

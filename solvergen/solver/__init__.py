@@ -11,6 +11,7 @@ from typing import Any
 _HOMES = {
     "SolverParameters": "solvergen.solver.parameters.model",
     "SolverParametersError": "solvergen.solver.parameters.error",
+    "UnknownParameter": "solvergen.solver.parameters.error",
     "NetState": "solvergen.solver.parameters.net_state",
     "NetSource": "solvergen.solver.parameters.net_state",
     "TestNet": "solvergen.solver.parameters.net_state",

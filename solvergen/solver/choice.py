@@ -53,12 +53,21 @@ class Chosen:
     wrappers: Wrappers | None
     blocks: Mapping[str, int | str] = field(default_factory=dict, kw_only=True)
     constraints: Mapping[str, Constraint] = field(default_factory=dict, kw_only=True)
-    """Both by the names of the net's parameters, which ``make`` doesn't know."""
+    """Both by the names of the net's parameters."""
 
     def make(self, params: Any, *, backend: str = "auto", **changes: Any) -> Optimizer:
-        """The optimizer of these tensors; ``changes`` take the place of what is chosen."""
-        made: dict[str, Any] = {**self.hyperparameters, **self.options, "wrappers": self.wrappers, **changes}
-        return self.optimizer_class(params, backend=backend, **made)
+        """The optimizer of these tensors; ``changes`` take the place of what is chosen.
+
+        Blocks and constraints are those of the parameters' names: an OptimizerError where ``params``, a
+        mapping or groups of some, has no such names.
+        """
+        made: dict[str, Any] = {**self.hyperparameters, **self.options, "wrappers": self.wrappers}
+        if self.blocks:
+            made["blocks"] = self.blocks
+        optimizer = self.optimizer_class(params, backend=backend, **{**made, **changes})
+        if self.constraints:
+            optimizer.constraint = self.constraints
+        return optimizer
 
 
 @dataclass(frozen=True)
@@ -99,14 +108,13 @@ def optimizer_of(params: SolverParameters) -> Chosen:
     definition = definition_of(choice.optimizer_class)
     if params.blocks and definition.view != BLOCKS:
         _refuse(params, "blocks", f"{definition.class_name} knows no blocks: its update is the same without")
-    choice = replace(choice, blocks=params.blocks, constraints=params.constraints)
     try:
         # On one element: the optimizer itself knows best what it takes.
         choice.make([np.zeros(1, np.float32)], backend="numpy")
     except (HyperparameterError, OptimizerError) as error:
         where = "type" if params.optimizer is None else "optimizer"
         _refuse(params, "hyperparameters" if params.has("hyperparameters") else where, str(error))
-    return choice
+    return replace(choice, blocks=params.blocks, constraints=params.constraints)
 
 
 def _of_caffe(params: SolverParameters) -> Chosen:

@@ -9,7 +9,6 @@ _PLATEAU = 'here that is lr_policy: "plateau", with policy_setting { name: "pati
 _PIECEWISE = 'here that is lr_policy: "piecewise", with the policy settings "boundaries" and "rates"'
 _SEVERAL = "several GPUs aren't used here"
 _NET = "it is a net's: a solver's file names the net's, as net: \"train_val.prototxt\""
-_BY_NAME = "it is said in YAML: a solver file that ends in .yaml"
 _DETECTION = "it is of a fork for detection; evaluation is the net's own matter here"
 
 FIELDS: Mapping[str, str] = {
@@ -38,8 +37,6 @@ FIELDS: Mapping[str, str] = {
     "input": _NET,
     "input_shape": _NET,
     "input_dim": _NET,
-    "blocks": _BY_NAME,
-    "constraints": _BY_NAME,
     "eval_type": _DETECTION,
     "ap_version": _DETECTION,
     "show_per_class_result": _DETECTION,

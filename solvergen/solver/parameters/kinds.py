@@ -25,7 +25,7 @@ def float32(value: Any) -> float:
     """A number, rounded to float32."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"must be a number, not {quoted(value)}")
-    number = float(value)
+    number = _float(value)
     try:
         rounded: float = struct.unpack("<f", struct.pack("<f", number))[0]
     except OverflowError:
@@ -39,12 +39,29 @@ def integer(bits: int) -> Convert:
     def convert(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise ValueError(f"must be a whole number, not {quoted(value)}")
-        whole = int(value) if isinstance(value, numbers.Integral) else _whole(float(value))
+        whole = int(value) if isinstance(value, numbers.Integral) else _whole(_float(value))
         if not -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1):
             raise ValueError(f"{whole} is beyond the range of int{bits}")
         return whole
 
     return convert
+
+
+def _float(value: numbers.Real) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isinf(number) and value != number:
+        raise ValueError(f"can't be {quoted(value)}: it is too large for a float")
+    return number
+
+
+def _float_of(name: Any, value: numbers.Real) -> float:
+    try:
+        return _float(value)
+    except ValueError as error:
+        raise ValueError(f"has {quoted(name)}, which {error}") from None
 
 
 def _whole(value: float) -> int:
@@ -107,7 +124,7 @@ def hyperparameters(value: Any) -> Mapping[str, float | bool]:
             raise ValueError(
                 f"has {quoted(name)}, which must be a number, true or false, not {quoted(entry)}"
             )
-        result[str(name)] = entry if isinstance(entry, bool) else float(entry)
+        result[str(name)] = entry if isinstance(entry, bool) else _float_of(name, entry)
     return MappingProxyType(result)
 
 
@@ -127,10 +144,10 @@ def shortest(value: Any) -> str:
 
 def shortest_float(value: float) -> str:
     """The shortest decimal number that is this one once it is rounded to float32, if it is a float32."""
-    if math.isfinite(value) and float32(value) == value:
+    if math.isfinite(value):
         for digits in range(1, 10):
             short = float(f"{value:.{digits}g}")
-            with contextlib.suppress(ValueError):  # the largest float32, rounded up
+            with contextlib.suppress(ValueError):  # beyond float32, if only because it is rounded up
                 if float32(short) == value:
                     return repr(short)
     return repr(value)
@@ -144,7 +161,7 @@ def _setting(name: Any, value: Any) -> Any:
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
-        return float(value)
+        return _float_of(name, value)
     if isinstance(value, (list, tuple)):
         return tuple(_setting(name, entry) for entry in value)
     raise ValueError(f"has {quoted(name)}, which can't be {quoted(value)}")

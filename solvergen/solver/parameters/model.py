@@ -28,7 +28,7 @@ from solvergen.solver.parameters.kinds import (
     text,
 )
 from solvergen.solver.parameters.net_state import NetSource, NetState, TestNet, net_state
-from solvergen.solver.parameters.per_parameter import blocks, constraints
+from solvergen.solver.parameters.per_parameter import WrongEntry, blocks, constraints
 
 if TYPE_CHECKING:
     from solvergen.runtime.constraints import Constraint
@@ -155,7 +155,7 @@ class SolverParameters:
             try:
                 object.__setattr__(self, name, convert(value))
             except ValueError as error:
-                key = getattr(error, "key", None)
+                key = error.key if isinstance(error, WrongEntry) else None
                 wrong.append(self.finding(name, f"{name} {error}", key=key))
         if self.source is not None:
             object.__setattr__(self, "source", Path(self.source))

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ROWS = "rows"
-"""As many blocks as the first axis is long."""
-
 
 class WrongEntry(ValueError):
     """What is said of one parameter is wrong: that which ``key`` names."""
@@ -54,6 +51,8 @@ def _by_name(value: Any, convert: Callable[[Any], T]) -> Mapping[str, T]:
 
 
 def _count(value: Any) -> int | str:
+    from solvergen.runtime.blocks import ROWS
+
     if isinstance(value, str) and value == ROWS:
         return ROWS
     try:

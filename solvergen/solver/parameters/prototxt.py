@@ -22,6 +22,9 @@ from solvergen.solver.parameters.proto.messages import message, message_class, r
 from solvergen.solver.parameters.scan import Entry, Token, scan, with_signs_joined, without_comments
 
 _NETS = ("net_param", "train_net_param", "test_net_param")
+_ONLY_IN_YAML = dict.fromkeys(
+    ("blocks", "constraints"), "it is said in YAML: a solver file that ends in .yaml"
+)
 _SETTINGS = {"hyperparameter": "hyperparameters", "policy_setting": "policy"}
 _STRAY = {
     "/": "comments begin with #",
@@ -194,7 +197,8 @@ class _Text:
         for entry in self._scan.entries:
             name = entry.name.text
             if name not in known:
-                hint = FIELDS.get(name.lower()) or meant(name, _written_names())
+                other = _ONLY_IN_YAML.get(name.lower()) or FIELDS.get(name.lower())
+                hint = other or meant(name, _written_names())
                 found.append(self._finding(entry.name, f"no field {quoted(name)}", hint))
                 continue
             field = known[name]

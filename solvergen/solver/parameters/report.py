@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import linecache
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.kinds import shortest_float
+from solvergen.solver.parameters.mappings import mapping_lines, plain_entry
 from solvergen.solver.parameters.model import CONVERSIONS, SNAPSHOT_FORMATS, SOLVER_MODES, SolverParameters
 from solvergen.solver.parameters.net_state import NetSource, NetState
 
@@ -45,12 +47,16 @@ def finding_as_data(finding: Finding) -> dict[str, Any]:
 
 
 def as_data(params: SolverParameters) -> dict[str, Any]:
-    """Every parameter by its name, as JSON can hold it. Floats have the digits that tell them apart."""
+    """Every parameter by its name, as JSON can hold it. Numbers that are float in Caffe have the digits that
+    tell them apart as such; what mappings hold, which is double, has all."""
     return {name: _plain(getattr(params, name)) for name in CONVERSIONS}
 
 
 def effective(params: SolverParameters) -> list[str]:
-    """The parameters that were given or have a default, in the form of a prototxt; defaults say so."""
+    """The parameters that were given or have a default, as lines; defaults say so.
+
+    They are written as in a prototxt, and mappings as YAML says them.
+    """
     lines = []
     for name in CONVERSIONS:
         if name == "solver_type" or (params.optimizer is not None and name == "type"):
@@ -60,7 +66,7 @@ def effective(params: SolverParameters) -> list[str]:
         values = value if isinstance(value, tuple) else () if value is None else (value,)
         for one in values:
             if isinstance(one, Mapping):
-                lines += [f"{name}.{key}: {_written('', entry)}" for key, entry in one.items()]
+                lines += mapping_lines(name, one)
             else:
                 lines.append(f"{name}{_written(name, one)}{default}")
     return lines
@@ -92,33 +98,36 @@ def sentences(findings: Iterable[Finding]) -> list[str]:
 
 
 def _written(name: str, value: Any) -> str:
-    colon = ": " if name else ""
     if isinstance(value, NetState):
         return f" {{ {described_state(value)} }}"
     if isinstance(value, bool):
-        return f"{colon}{str(value).lower()}"
+        return f": {str(value).lower()}"
     if isinstance(value, float):
-        return f"{colon}{shortest_float(value)}"
+        return f": {shortest_float(value)}"
     if name in _TEXTS:
         return f" {{ {len(value.strip().splitlines())} lines }}"
     if isinstance(value, str) and name not in _ENUMS:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        return f'{colon}"{escaped}"'
-    return f"{colon}{value}"
+        return f': "{escaped}"'
+    return f": {value}"
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, NetState):
         return dataclasses.asdict(value)
-    if dataclasses.is_dataclass(value):  # a constraint
-        from solvergen.runtime.constraints import as_data as constraint_as_data
-
-        return _plain(constraint_as_data(value))  # type: ignore[arg-type]
-    if isinstance(value, (tuple, list)):
-        return [_plain(entry) for entry in value]
     if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, float):
-        number = float(shortest_float(value))
-        return number if number - number == 0 else str(number)
+        return {key: _strict(plain_entry(entry)) for key, entry in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    return _strict(float(shortest_float(value)) if isinstance(value, float) else value)
+
+
+def _strict(value: Any) -> Any:
+    """Without the numbers that JSON has no words for: their names instead."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list):
+        return [_strict(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _strict(entry) for key, entry in value.items()}
     return value

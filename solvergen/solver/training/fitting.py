@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from solvergen.solver.net.protocol import Net, Sharing
 from solvergen.solver.training.error import TrainingError
+from solvergen.solver.training.fitting_parameters import check_per_parameter
 from solvergen.solver.training.parts import check_net, unshared
-from solvergen.solver.training.per_parameter import check_per_parameter
 from solvergen.solver.training.reading import check_parameters
 
 if TYPE_CHECKING:

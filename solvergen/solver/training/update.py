@@ -14,7 +14,7 @@ import numpy as np
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.wrappers import PREFIX, Wrappers
 from solvergen.solver.net.protocol import Blob
-from solvergen.solver.training.per_parameter import counts
+from solvergen.solver.training.fitting_parameters import numbers_of_blocks
 
 if TYPE_CHECKING:
     from solvergen.solver.choice import Choice
@@ -44,7 +44,7 @@ class Update:
         wrappers = choice.wrappers
         if keep_update:
             wrappers = replace(wrappers or Wrappers(order="caffe"), write_update=True)
-        self.blocks = counts(params, self._blobs)
+        self.blocks = numbers_of_blocks(params, self._blobs)
         """Into how many blocks parameters fall, of those that fall into several."""
         self.optimizer: Optimizer = choice.make(
             _groups(self._blobs, cls.definition.hyperparameter_names, params)
@@ -53,8 +53,6 @@ class Update:
             wrappers=wrappers,
             **({"blocks": self.blocks} if self.blocks else {}),
         )
-        if params.constraints:
-            self.optimizer.constraint = params.constraints
         self.evaluates = bool(cls.definition.evaluations)
         """Whether a step evaluates the gradient again, at other parameters."""
         self._has_rate = "lr" in cls.definition.hyperparameter_names

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from solvergen.emit.render import render
+from solvergen.emit.terms import ReductionContext
 from solvergen.runtime.definition import Definition, Hyperparameter, Option, Pass, State
 from solvergen.runtime.reference_math import divide as divide_any
 from solvergen.runtime.reference_math import gradient, maximum, norm2, over_all
@@ -366,8 +367,8 @@ def _pass(
     )
 
 
-def _reduction(column: int, kind: str, term: str, *, larger: bool = False) -> SimpleNamespace:
-    return SimpleNamespace(
+def _reduction(column: int, kind: str, term: str, *, larger: bool = False) -> ReductionContext:
+    return ReductionContext(
         column=column, name=kind, guard=None, term=term, larger=larger, kind=kind, operands=("grad",)
     )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from solvergen.errors import SolvergenError
-from solvergen.solver import NetState, SolverParameters, SolverParametersError
+from solvergen.solver import NetState, SolverParameters, SolverParametersError, UnknownParameter
 from solvergen.solver.parameters.model import CONVERSIONS, DEFAULTS, OWN
 from solvergen.solver.parameters.proto.messages import message_class
 
@@ -76,6 +77,12 @@ def test_what_may_stand_for_a_value():
         ("base_lr", "0.1", "must be a number"),
         ("base_lr", True, "must be a number"),
         ("base_lr", 1e39, "beyond the range"),
+        ("base_lr", 10**400, "0': it is too large for a float"),
+        ("base_lr", np.finfo(np.longdouble).max, "float"),
+        ("max_iter", Fraction(10**400, 3), "too large for a float"),
+        ("hyperparameters", {"beta1": 10**400}, "has 'beta1', which can't be '1000"),
+        ("policy", {"end_rate": Fraction(10**400)}, "has 'end_rate', which can't be '1000"),
+        ("policy", {"rates": [1, Fraction(10**400)]}, "has 'rates', which can't be '1000"),
         ("max_iter", 1.5, "whole number"),
         ("max_iter", float("inf"), "whole number"),
         ("max_iter", 2**31, "beyond the range of int32"),
@@ -117,6 +124,7 @@ def test_a_keyword_that_is_no_parameter():
         SolverParametersError, match="no parameter 'base_rl'; did you mean 'base_lr'"
     ) as raised:
         SolverParameters(base_rl=3)
+    assert type(raised.value) is UnknownParameter
     assert isinstance(raised.value, TypeError)
     with pytest.raises(SolverParametersError, match="no parameter '_given'; there is "):
         SolverParameters(_given=frozenset())

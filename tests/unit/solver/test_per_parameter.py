@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 import pytest
 
 from solvergen.constraints import MaxNorm, MinMax, NonNegative, UnitNorm
+from solvergen.errors import OptimizerError
 from solvergen.optimizers import AdamMini
-from solvergen.solver import DenseNet, InnerProduct, Solver, SolverParameters, SolverParametersError
+from solvergen.solver import DenseNet, InnerProduct, Solver, SolverParameters, SolverParametersError, chosen
 from solvergen.solver.files import read_state
 from solvergen.solver.parameters.report import as_data, effective
 from solvergen.solver.parameters.yaml_form import parse_yaml
@@ -60,9 +62,64 @@ def test_what_is_said() -> None:
     same = SolverParameters(**{name: getattr(params, name) for name in params.given})
     assert same == params == copy.deepcopy(params) == pickle.loads(pickle.dumps(params))  # noqa: S301
     assert json.loads(json.dumps(as_data(params)["constraints"]))["c.bias"] == {"constraint": "NonNegative"}
-    assert 'blocks.a.weights: "rows"' in effective(params)
-    assert "constraints.a.weights: MaxNorm(max_value=0.5, axis=(1,))" in effective(params)
+    shown = "\n".join(effective(params))
+    assert "\nblocks:\n  a.weights: rows\n  c.weights: 2\n" in shown
+    assert "\nconstraints:\n  a.weights: {constraint: MaxNorm, max_value: 0.5, axis: [1]}\n" in shown
+    assert parse_yaml(shown) == params
     assert SolverParameters().blocks == SolverParameters().constraints == {}
+
+
+def test_shown_mappings_say_in_yaml_what_they_hold() -> None:
+    params = SolverParameters(
+        optimizer="AdamMini",
+        hyperparameters={
+            "eps": 1e300,
+            "beta1": 0.10000000149011612,
+            "beta2": -0.0,
+            "on": True,
+            "0": math.inf,
+        },
+        policy={
+            "name": "no",
+            "text": 'a "b": {c}\n',
+            "empty": "",
+            "whole": 10**400,
+            "some": [1e-9, 2],
+            "é": False,
+        },
+        blocks={"1.weight": 2, "null": "rows", "a, b": 3, "# x": 4, "über.w": 5},
+        constraints={"w": MaxNorm(1e300, None), "v": MinMax(-1e-300, None), "- x": NonNegative()},
+    )
+    assert parse_yaml("\n".join(effective(params))) == params
+
+
+def test_numbers_of_mappings_are_double_in_json() -> None:
+    params = SolverParameters(
+        base_lr=0.1,
+        hyperparameters={"eps": 1e300, "beta1": 0.10000000149011612},
+        policy={"rates": [1e300, math.inf, 0.1]},
+        constraints={"w": MaxNorm(1e300), "v": MinMax(0.10000000149011612, None)},
+    )
+    data = json.loads(json.dumps(as_data(params), allow_nan=False))
+    assert data["base_lr"] == 0.1
+    assert data["hyperparameters"] == {"eps": 1e300, "beta1": 0.10000000149011612}
+    assert data["policy"] == {"rates": [1e300, "inf", 0.1]}
+    assert data["constraints"]["w"] == {"constraint": "MaxNorm", "max_value": 1e300, "axis": 0}
+    assert data["constraints"]["v"]["low"] == 0.10000000149011612
+
+
+def test_an_optimizer_made_by_hand_has_them_too() -> None:
+    choice = chosen(parse_yaml(YAML).checked())
+    arrays = {blob.name: blob.data for blob in net().learnable}
+    optimizer = choice.make(arrays, backend="numpy")
+    assert optimizer.constraint == choice.constraints
+    assert len(optimizer.constraint) == 3
+    assert {state.shape for state in optimizer.state["exp_avg_sq"].values()} == {(4,), (1,), (2,)}
+    assert choice.make([{"params": arrays}], backend="numpy").constraint == choice.constraints
+    with pytest.raises(OptimizerError, match=r"blocks has 'a\.weights', which is no parameter's name there"):
+        choice.make(list(arrays.values()), backend="numpy")
+    with pytest.raises(OptimizerError, match=r"constraint has 'c\.bias', which is no parameter's name"):
+        choice.make({name: arrays[name] for name in arrays if name != "c.bias"}, backend="numpy")
 
 
 def test_the_rule_does_it() -> None:

@@ -31,7 +31,7 @@ def check_per_parameter(params: SolverParameters, learnable: Sequence[Blob]) -> 
         raise SolverParametersError(wrong)
 
 
-def counts(params: SolverParameters, learnable: Sequence[Blob]) -> dict[str, int]:
+def numbers_of_blocks(params: SolverParameters, learnable: Sequence[Blob]) -> dict[str, int]:
     """Into how many blocks parameters fall, of those that fall into several."""
     names = [blob.name for blob in learnable]
     found = block_counts(names, [tuple(blob.data.shape) for blob in learnable], params.blocks)
