@@ -35,7 +35,7 @@ from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.optimizers import definition_of_spec, solver_type
 from solvergen.solver.files.parameter_names import learned, model_of, named, owned
 from solvergen.solver.files.reading import about
-from solvergen.solver.files.request import MOST_UPDATES
+from solvergen.solver.files.request import MOST_FOREIGN_UPDATES
 
 _CLASSES = {
     "sgd": "SGD",
@@ -316,7 +316,7 @@ def _step(entry: Mapping[str, Any], what: str) -> int:
         found = int(float(entry.get("step", 0)))
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise SolverFileError(f"{what} is no number of updates: {error}") from error
-    if not 0 <= found <= MOST_UPDATES:
+    if not 0 <= found <= MOST_FOREIGN_UPDATES:
         raise SolverFileError(f"{what} is no number of updates: {found}")
     return found
 

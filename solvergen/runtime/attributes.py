@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from solvergen.errors import HyperparameterError, UnknownAttribute
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.groups import MULTIPLIERS
+from solvergen.runtime.keywords import checked_constructor
 from solvergen.runtime.naming import did_you_mean
 from solvergen.runtime.wrappers import BROUGHT
 
@@ -21,6 +22,8 @@ class Attributes:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            checked_constructor(cls)  # not in __new__: subclasses pass on what they are given
         definition = cls.__dict__.get("definition")
         if definition is not None:
             for hyperparameter in definition.hyperparameters:

@@ -60,6 +60,11 @@ def lives_on_gpu(array: Any) -> bool:
         return True
 
 
+def gpu_of(array: Array) -> int | None:
+    """The number of the GPU that an optimizer's array lies on; None of arrays in host memory."""
+    return None if isinstance(array, np.ndarray) else int(array.data.device_id)
+
+
 class HostRows:
     """See ``RowWork``."""
 

@@ -88,15 +88,15 @@ def common_wrappers(groups: Sequence[Group]) -> Wrappers:
 
 
 def assigned_hyperparameters(
-    definition: Definition, groups: Sequence[Group], wrappers: Any, sums: bool
+    definition: Definition, groups: Sequence[Group], wrappers: Any, accumulates: bool
 ) -> dict[str, float]:
-    """What ``opt.wrappers = wrappers`` comes to, for an optimizer that ``sums`` gradients up or doesn't.
+    """What ``opt.wrappers = wrappers`` comes to, for an optimizer that ``accumulates`` gradients or doesn't.
 
     Raises HyperparameterError for what is compiled in otherwise, OptimizerError for what the rule can't have.
     """
     checked = _checked(wrappers, "wrappers")
     wanted = _options(checked, definition)
-    if checked.accumulate == 1 and sums:
+    if checked.accumulate == 1 and accumulates:
         wanted["wrap_accumulate"] = True  # a sum that is there may be left unused
     for group in groups:
         for name, value in wanted.items():

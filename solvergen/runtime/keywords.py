@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, ParamSpec, TypeVar
 
@@ -13,18 +14,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-_TAKES_ANY = 0x08
-"""The flag of code whose function has ``**``."""
-
 
 def stray(given: Iterable[str], function: Any) -> tuple[str | None, tuple[str, ...]]:
     """The first of the keywords ``given`` that ``function`` doesn't take, None if it may take them all; and
     those that it takes."""
-    code = getattr(function, "__code__", None)
-    if code is None or code.co_flags & _TAKES_ANY:
+    if not _says_all(function):
         return None, ()
+    code = function.__code__
     known: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return next((name for name in given if name not in known), None), known
+
+
+def _says_all(function: Any) -> bool:
+    """Whether it is written in Python, and names every keyword that it takes."""
+    code = getattr(function, "__code__", None)
+    return code is not None and not code.co_flags & inspect.CO_VARKEYWORDS
 
 
 def check_keywords(called: str, given: Iterable[str], function: Any, *, method: bool = False) -> None:
@@ -48,12 +52,15 @@ def checked_keywords(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def checked_constructor(cls: type[T]) -> type[T]:
-    """The class, which looks at its constructor's keywords before it is called. Its signature stays."""
+    """``cls`` itself, with an ``__init__`` put in the place of its own that looks at the keywords first. The
+    signature stays. One that takes any keywords is left as it is: what it doesn't know it may pass on."""
     made: Any = cls.__init__
+    if not _says_all(made):
+        return cls
 
     @functools.wraps(made)
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-        check_keywords(type(self).__name__, kwargs, made, method=True)
+        check_keywords(cls.__name__, kwargs, made, method=True)
         made(self, *args, **kwargs)
 
     cls.__init__ = checked  # type: ignore[method-assign]

@@ -35,7 +35,6 @@ from solvergen.runtime.given_constraints import read_constraints
 from solvergen.runtime.grouping import first_cohorts, make_groups
 from solvergen.runtime.groups import Group
 from solvergen.runtime.interrupts import interruptible, uninterrupted
-from solvergen.runtime.keywords import check_keywords
 from solvergen.runtime.launching import launch, launch_evaluating, launch_unless
 from solvergen.runtime.lines import LineStates
 from solvergen.runtime.parameters import Parameters, has_wrappers, read_parameters
@@ -69,11 +68,7 @@ class Optimizer(Attributes):
     """The copies of parameters in another type, by position. Wrapped optimizers may have some."""
 
     def __new__(cls, params: Any = None, *args: Any, wrappers: Any = None, **kwargs: Any) -> Any:
-        """An instance of ``cls``; of the wrapped class beside it if there are wrappers.
-
-        Raises UnknownArgument for a keyword that the class doesn't take.
-        """
-        check_keywords(cls.__name__, kwargs, cls.__init__, method=True)
+        """An instance of ``cls``; of the wrapped class beside it if there are wrappers."""
         if wrappers is None and not has_wrappers(params):
             return object.__new__(cls)
         from solvergen.runtime.wrapped_classes import wrapped_class
@@ -289,29 +284,6 @@ class Optimizer(Attributes):
         self._unsettled.settle()
         return self._all_cohorts
 
-    # What wrapped optimizers do otherwise.
-
-    def _with_wrappers(
-        self,
-        read: Parameters,
-        hyperparameters: Mapping[str, Any],
-        options: Mapping[str, Any],
-        wrappers: Any,
-    ) -> tuple[Parameters, Mapping[str, Any], Mapping[str, Any]]:
-        """What the constructor was given, with wrappers as hyperparameters and options."""
-        if wrappers is not None:
-            raise CompilerBug(f"{type(self).__name__} was made with wrappers, but isn't wrapped")
-        return read, hyperparameters, options
-
-    def _check_groups(self) -> None:
-        """Raises OptimizerError where groups don't go together."""
-
-    def _check_bound(self, flat: Sequence[object]) -> None:
-        """Raises ArrayError for gradients, found in the middle of a step, that can't be used."""
-
-    def _prepare(self) -> None:
-        """The last of what is done when an optimizer is made."""
-
     def _constrain(self, members: Sequence[int] | None) -> None:
         """Hand the parameters that were updated to the function that constrains them."""
 
@@ -324,26 +296,6 @@ class Optimizer(Attributes):
                 self._copy(members)
 
         uninterrupted(constrain)
-
-    def _copy(self, members: Sequence[int] | None) -> None:
-        """Make the copies of these parameters anew: wrapped optimizers may have some."""
-
-    def _refresh(self) -> None:
-        """Make all copies anew from parameters that come from the host."""
-
-    def _check_idle(self, what: str) -> None:
-        """Raises OptimizerError if ``what`` can't be done now."""
-        if self._calling:
-            raise OptimizerError(f"a step is under way: {what} can't be called by {self._calling}")
-        self._unsettled.settle()
-
-    def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
-        """A snapshot of the wrapped optimizer without what wraps it; others as they are."""
-        if not data.spec.startswith("wrapped_"):
-            return data
-        from solvergen.runtime.rewrapping import without_wrappers
-
-        return without_wrappers(data, self.definition, source)
 
     def _may_step(self, bound: AnyLaunchSet, flat: Sequence[object]) -> bool:
         """Whether the policy lets the gradients that are bound pass. Raises NonfiniteGradient."""
@@ -665,3 +617,46 @@ class Optimizer(Attributes):
             f"{title}({', '.join(values)}, backend={self.backend!r}, "
             f"tensors={len(self._tensors)}, elements={elements}, t={self.t})"
         )
+
+    # What wrapped optimizers do otherwise, besides _step, freeze and __repr__.
+
+    def _with_wrappers(
+        self,
+        read: Parameters,
+        hyperparameters: Mapping[str, Any],
+        options: Mapping[str, Any],
+        wrappers: Any,
+    ) -> tuple[Parameters, Mapping[str, Any], Mapping[str, Any]]:
+        """What the constructor was given, with wrappers as hyperparameters and options."""
+        if wrappers is not None:
+            raise CompilerBug(f"{type(self).__name__} was made with wrappers, but isn't wrapped")
+        return read, hyperparameters, options
+
+    def _check_groups(self) -> None:
+        """Raises OptimizerError where groups don't go together."""
+
+    def _check_bound(self, flat: Sequence[object]) -> None:
+        """Raises ArrayError for gradients, found in the middle of a step, that can't be used."""
+
+    def _prepare(self) -> None:
+        """The last of what is done when an optimizer is made."""
+
+    def _copy(self, members: Sequence[int] | None) -> None:
+        """Make the copies of these parameters anew: wrapped optimizers may have some."""
+
+    def _refresh(self) -> None:
+        """Make all copies anew from parameters that come from the host."""
+
+    def _check_idle(self, what: str) -> None:
+        """Raises OptimizerError if ``what`` can't be done now."""
+        if self._calling:
+            raise OptimizerError(f"a step is under way: {what} can't be called by {self._calling}")
+        self._unsettled.settle()
+
+    def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
+        """A snapshot of the wrapped optimizer without what wraps it; others as they are."""
+        if not data.spec.startswith("wrapped_"):
+            return data
+        from solvergen.runtime.rewrapping import without_wrappers
+
+        return without_wrappers(data, self.definition, source)

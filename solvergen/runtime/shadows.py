@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from solvergen.errors import ArrayError, OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend
-from solvergen.runtime.buffers import converted
+from solvergen.runtime.buffers import converted, gpu_of
 from solvergen.runtime.constraining import Constraints, Unchanged
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import numpy_dtype
@@ -141,11 +139,6 @@ def _adopted(backend: Backend, name: str, present: Array, array: object) -> Arra
     expected = f"{backend.dtype_of(present)}{tuple(present.shape)}"
     if found != expected:
         raise ArrayError(f"the copy of {name!r} is {found}; it must be {expected}")
-    if _gpu_of(checked) != _gpu_of(present):
+    if gpu_of(checked) != gpu_of(present):
         raise ArrayError(f"the copy of {name!r} is on another GPU than its parameter")
     return checked
-
-
-def _gpu_of(array: Array) -> int | None:
-    """The number of the GPU that it lies on; None of arrays in host memory."""
-    return None if isinstance(array, np.ndarray) else int(array.data.device_id)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from solvergen.errors import OptimizerError
-from solvergen.runtime import shadows
+from solvergen.runtime import shadows as copies
 from solvergen.runtime.averages import Exchange, average_column
 from solvergen.runtime.closures import Closure
 from solvergen.runtime.given_wrappers import (
@@ -29,15 +29,13 @@ from solvergen.runtime.plan import Launches
 from solvergen.runtime.row_sparse import check_rule, has_rows
 from solvergen.runtime.sums import Sums
 from solvergen.runtime.views import TensorView
-from solvergen.runtime.wrapped_classes import accumulation_of, unwrapped, wrapped_class
+from solvergen.runtime.wrapped_classes import accumulation_of, unwrapped
 from solvergen.runtime.wrappers import PREFIX, Wrappers, wrappers_of
 from solvergen.runtime.written_updates import check_gradients
 
 if TYPE_CHECKING:
     from solvergen.runtime.backends.base import Skip
     from solvergen.runtime.state import SnapshotData
-
-__all__ = ["WrappedOptimizer", "unwrapped", "wrapped_class"]
 
 
 class WrappedOptimizer(Optimizer):
@@ -56,8 +54,8 @@ class WrappedOptimizer(Optimizer):
 
     @wrappers.setter
     def wrappers(self, wrappers: Wrappers) -> None:
-        sums = self._sums is not None
-        self.set(**assigned_hyperparameters(self.definition, self._groups, wrappers, sums))
+        accumulates = self._sums is not None
+        self.set(**assigned_hyperparameters(self.definition, self._groups, wrappers, accumulates))
 
     @property
     def pending(self) -> int:
@@ -99,8 +97,9 @@ class WrappedOptimizer(Optimizer):
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """A block in which the parameters are their averages, rounded to their type. Afterwards they are what
-        they were, to the bit, whatever the block raises. The optimizer does nothing meanwhile."""
+        """A block in which the parameters are their averages, rounded to the parameters' types. Afterwards
+        they are what they were, to the bit, whatever the block raises. The optimizer does nothing meanwhile.
+        Raises ArrayError, with nothing changed, for a parameter or an average that can't be written."""
         self._check_idle("averaged")
         column = average_column(self.definition, self._groups)
         exchange = Exchange(self._backend, self._tensors, column)
@@ -134,8 +133,8 @@ class WrappedOptimizer(Optimizer):
     @shadows.setter
     def shadows(self, arrays: Mapping[str, Any]) -> None:
         self._check_idle("assigning shadows")
-        kept = shadows.read_arrays(self._backend, self._names, self._shadows, arrays, self._by_position)
-        tensors = shadows.in_place(self.definition, self._backend, self._tensors, kept)
+        kept = copies.read_arrays(self._backend, self._names, self._shadows, arrays, self._by_position)
+        tensors = copies.in_place(self.definition, self._backend, self._tensors, kept)
         options = [group.options for group in self._groups]
         launches = Launches(self.definition, self._backend, tensors, options, self._workspace)
         go_over = self._constraint.moved(tensors, kept)
@@ -153,66 +152,19 @@ class WrappedOptimizer(Optimizer):
         self._check_idle("refresh_shadows")
         self._copy(None)
 
-    # What the base class asks for.
-
-    def _with_wrappers(
-        self,
-        read: Parameters,
-        hyperparameters: Mapping[str, Any],
-        options: Mapping[str, Any],
-        wrappers: Any,
-    ) -> tuple[Parameters, Mapping[str, Any], Mapping[str, Any]]:
-        return read_wrappers(self.definition, read, hyperparameters, options, wrappers)
-
-    def _check_groups(self) -> None:
-        check_agreement(self._groups)
-
-    def _prepare(self) -> None:
-        self._writes = self._groups[0].options["wrap_write_update"]
-        self._shadows = shadows.copies_in(self.definition, self._tensors)
-        self._copier = shadows.Copier(type(self), self._backend, self._tensors, self._shadows)
-        self._sums: Sums | None = None
-        if not self._groups[0].options.get("wrap_accumulate"):
-            return
-        column = self.definition.array_states.index("wrap_sum")
-        self._sums = Sums(
-            accumulation_of(type(self)),
-            self._backend,
-            self._tensors,
-            [tensor.plan.states[column] for tensor in self._tensors],
-            self.definition.scalar_states.index("wrap_calls"),
-        )
-        self._scalars_of = self._sums.scalars_of
-
-    def _copy(self, members: Sequence[int] | None) -> None:
-        self._copier.copy(members)
-
-    def _refresh(self) -> None:
-        shadows.refresh(self._backend, self._tensors, self._shadows)
-
-    def _check_idle(self, what: str) -> None:
-        super()._check_idle(what)
-        if self._averaging:
-            raise OptimizerError(f"the parameters are their averages: {what} comes after averaged()")
-
     def _step(self, flat: Sequence[object], closure: Closure | None, skip: Skip | None = None) -> bool:
         self._check_idle("step")
         if (self._writes or self._sums is not None) and has_rows(flat):
             check_rule(self.definition.class_name, self.definition, dict(self._groups[0].options))
         if self._writes:
             self._launches.bind(flat).release()
-            self._check_bound(flat)
+            check_gradients(self._backend, self._names, flat)
         if self._sums is None:
             return super()._step(flat, closure, skip)
         if all(gradient is None for gradient in flat):
             return True  # no call: there is nothing to sum
         calls = self.pending + 1
         return (self._update if calls >= self.wrap_every else self._add)(flat, calls, skip)
-
-    def _check_bound(self, flat: Sequence[object]) -> None:
-        """Raises ArrayError for gradients that no update can be written to."""
-        if self._writes:
-            check_gradients(self._backend, self._names, flat)
 
     def _update(self, flat: Sequence[object], calls: int, skip: Skip | None = None) -> bool:
         """Update all tensors that have a gradient in this call or in one that was summed up."""
@@ -249,15 +201,62 @@ class WrappedOptimizer(Optimizer):
         """Whether a call that was summed up had a gradient for this tensor."""
         return self._sums is not None and self._sums.take_part(self._cohorts.of(tensor))
 
-    def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
-        from solvergen.runtime.rewrapping import with_own_copies, with_wrappers
-
-        found = with_wrappers(data, self.definition, unwrapped(type(self)).definition, self._snapshot)
-        return with_own_copies(found, self._groups)
-
     def __repr__(self) -> str:
         return self._repr(
             unwrapped(type(self)).__name__,
             lambda name: not name.startswith(PREFIX),
             [{"wrappers": wrappers_of(g.hyperparameters, g.options)} for g in self._groups],
         )
+
+    # What stands in the base class under "What wrapped optimizers do otherwise".
+
+    def _with_wrappers(
+        self,
+        read: Parameters,
+        hyperparameters: Mapping[str, Any],
+        options: Mapping[str, Any],
+        wrappers: Any,
+    ) -> tuple[Parameters, Mapping[str, Any], Mapping[str, Any]]:
+        return read_wrappers(self.definition, read, hyperparameters, options, wrappers)
+
+    def _check_groups(self) -> None:
+        check_agreement(self._groups)
+
+    def _check_bound(self, flat: Sequence[object]) -> None:
+        """Raises ArrayError for gradients that no update can be written to."""
+        if self._writes:
+            check_gradients(self._backend, self._names, flat)
+
+    def _prepare(self) -> None:
+        self._writes = self._groups[0].options["wrap_write_update"]
+        self._shadows = copies.copies_in(self.definition, self._tensors)
+        self._copier = copies.Copier(type(self), self._backend, self._tensors, self._shadows)
+        self._sums: Sums | None = None
+        if not self._groups[0].options.get("wrap_accumulate"):
+            return
+        column = self.definition.array_states.index("wrap_sum")
+        self._sums = Sums(
+            accumulation_of(type(self)),
+            self._backend,
+            self._tensors,
+            [tensor.plan.states[column] for tensor in self._tensors],
+            self.definition.scalar_states.index("wrap_calls"),
+        )
+        self._scalars_of = self._sums.scalars_of
+
+    def _copy(self, members: Sequence[int] | None) -> None:
+        self._copier.copy(members)
+
+    def _refresh(self) -> None:
+        copies.refresh(self._backend, self._tensors, self._shadows)
+
+    def _check_idle(self, what: str) -> None:
+        super()._check_idle(what)
+        if self._averaging:
+            raise OptimizerError(f"the parameters are their averages: {what} comes after averaged()")
+
+    def _adapted(self, data: SnapshotData, source: str) -> SnapshotData:
+        from solvergen.runtime.rewrapping import with_own_copies, with_wrappers
+
+        found = with_wrappers(data, self.definition, unwrapped(type(self)).definition, self._snapshot)
+        return with_own_copies(found, self._groups)

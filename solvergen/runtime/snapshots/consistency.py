@@ -10,7 +10,7 @@ from solvergen.errors import SnapshotError
 from solvergen.runtime.definition import RANK_OF_SHAPE, Shape
 from solvergen.runtime.dtypes import STORAGE_TYPES
 from solvergen.runtime.naming import listed, quoted
-from solvergen.runtime.snapshots.fields import IDENTIFIER, MOST_UPDATES
+from solvergen.runtime.snapshots.fields import IDENTIFIER, LARGEST_WHOLE_NUMBER
 from solvergen.runtime.state import SnapshotData
 
 
@@ -48,7 +48,7 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
     for tensor in data.tensors:
         if tensor.dtype not in STORAGE_TYPES:
             raise SnapshotError(f"tensor {quoted(tensor.name)} has dtype {quoted(tensor.dtype)}")
-        if isinstance(tensor.t, bool) or not 0 <= tensor.t <= MOST_UPDATES:
+        if isinstance(tensor.t, bool) or not 0 <= tensor.t <= LARGEST_WHOLE_NUMBER:
             raise SnapshotError(f"tensor {quoted(tensor.name)} has counted {tensor.t} updates")
         held = tensor.arrays if arrays is None else arrays.get(tensor.name, ())
         arrays_are = {"param", *RANK_OF_SHAPE}

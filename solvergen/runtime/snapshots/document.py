@@ -60,11 +60,14 @@ def version_of(data: SnapshotData) -> int:
     """The format in which ``data`` is written."""
     if data.constraints:
         return 5
-    if any(kind == BLOCKS for _, kind in data.schema):
+    return max(3 if data.frozen else 1, *(_version_of_kind(kind) for _, kind in data.schema), 1)
+
+
+def _version_of_kind(kind: str) -> int:
+    """The first format that knows states of this kind."""
+    if kind == BLOCKS:
         return 4
-    if data.frozen:
-        return 3
-    return 2 if any(kind == "shared" or kind in RANK_OF_SHAPE for _, kind in data.schema) else 1
+    return 2 if kind == "shared" or kind in RANK_OF_SHAPE else 1
 
 
 def slots_of(data: SnapshotData) -> Iterator[tuple[Slot, HostArray]]:
@@ -200,11 +203,12 @@ def decode(text: bytes) -> Header:
         else (),
         constraints=fields.mapping(top["constraints"], "constraints", _constraint) if since_5 else {},
     )
-    if version < version_of(data):
-        raise SnapshotError(
-            f"the document is not what solvergen writes: format {version} has neither shared states nor "
-            f"states of rows or columns{', or none of blocks' if version > 1 else ''}"
-        )
+    for state, kind in schema:
+        if version < _version_of_kind(kind):
+            raise SnapshotError(
+                f"the document is not what solvergen writes: format {version} has no states of the kind "
+                f"{quoted(kind)}, as {quoted(state)} is; format {_version_of_kind(kind)} has"
+            )
     arrays: dict[str, list[str]] = {}
     for slot in slots:
         if slot.state is not None:
@@ -235,24 +239,23 @@ def _tensor(
     )
     if len(shape) > MAX_RANK:
         raise SnapshotError(f"tensor {quoted(name)} has {len(shape)} dimensions; NumPy goes to {MAX_RANK}")
-    dtype = fields.dtype(record["dtype"])
+    dtype = fields.dtype(record["dtype"], "tensor.dtype")
     blocks = fields.whole(record[BLOCKS], "tensor.blocks") if BLOCKS in record else 1
     for state, entry in fields.mapping(record["arrays"], "tensor.arrays", lambda item, _: item).items():
         if not fields.IDENTIFIER.fullmatch(state):
             raise fields.malformed("tensor.arrays", state)
         held = fields.record(entry, "tensor.arrays", {"dtype", "sha256"})
-        spec = ArraySpec(
-            state_key(state, name), fields.dtype(held["dtype"]), _shape_of(state, kinds, shape, blocks)
-        )
+        stored = fields.dtype(held["dtype"], "tensor.arrays.dtype")
+        spec = ArraySpec(state_key(state, name), stored, _shape_of(state, kinds, shape, blocks))
         slots.append(Slot(name, state, spec))
-        checksums[spec.key] = fields.sha256(held["sha256"])
+        checksums[spec.key] = fields.sha256(held["sha256"], "tensor.arrays.sha256")
     if "param" in record:
         held = fields.record(record["param"], "tensor.param", {"dtype", "sha256"})
         if held["dtype"] != dtype:
             raise fields.malformed("tensor.param.dtype", held["dtype"])
         spec = ArraySpec(param_key(name), dtype, shape)
         slots.append(Slot(name, None, spec))
-        checksums[spec.key] = fields.sha256(held["sha256"])
+        checksums[spec.key] = fields.sha256(held["sha256"], "tensor.param.sha256")
     return TensorData(
         name=name,
         shape=shape,

@@ -19,8 +19,8 @@ T = TypeVar("T")
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,255}")
 """What states are called."""
 
-MOST_UPDATES = 2**63 - 1
-"""The largest count of updates, and the largest whole number in a document."""
+LARGEST_WHOLE_NUMBER = 2**63 - 1
+"""That a document holds: no tensor's count of updates is larger."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -58,7 +58,7 @@ def switch(value: object, where: str) -> bool:
 
 def whole(value: object, where: str) -> int:
     """A count or a size: a whole number of at least 0."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_UPDATES:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_WHOLE_NUMBER:
         raise malformed(where, value)
     return value
 
@@ -70,17 +70,17 @@ def text(value: object, where: str) -> str:
     return value
 
 
-def dtype(value: object) -> str:
+def dtype(value: object, where: str) -> str:
     """A type that arrays are stored in."""
     if not isinstance(value, str) or value not in STORAGE_TYPES:
-        raise malformed("dtype", value)
+        raise malformed(where, value)
     return value
 
 
-def sha256(value: object) -> str:
+def sha256(value: object, where: str) -> str:
     """A checksum, in hexadecimal digits."""
     if not isinstance(value, str) or not _SHA256.fullmatch(value):
-        raise malformed("sha256", value)
+        raise malformed(where, value)
     return value
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from solvergen.errors import SolverFileError
 from solvergen.runtime.naming import quoted
-
-_MOST_UPDATES = 2**63
+from solvergen.runtime.snapshots.fields import LARGEST_WHOLE_NUMBER
 
 
 def check(extra: Mapping[str, Any]) -> None:
@@ -33,7 +32,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < _MOST_UPDATES
+    return type(value) is int and 0 <= value <= LARGEST_WHOLE_NUMBER
 
 
 def _is_names(value: Any) -> bool:

@@ -12,7 +12,7 @@ from solvergen.solver.files.sharing import Place
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
 
-MOST_UPDATES = 2**31 - 1
+MOST_FOREIGN_UPDATES = 2**31 - 1
 """That are counted in files of other programs: Caffe's ``iter`` is an int32."""
 
 Form = Literal["solver", "optimizer", "torch"]

@@ -15,6 +15,7 @@ from generated import Adam
 from solvergen import Wrappers
 from solvergen.errors import OptimizerError, UnknownArgument
 from solvergen.runtime.keywords import checked_keywords, stray
+from solvergen.runtime.optimizer import Optimizer
 
 
 def params():
@@ -74,7 +75,33 @@ def test_classes_of_the_users_take_what_they_say():
         Mine(params(), sped=0.5)
 
 
+def test_classes_of_the_users_that_pass_on_what_they_are_given():
+    class Mine(Adam):
+        def __init__(self, *args, **kwargs):
+            self._own = kwargs.pop("own", None)
+            super().__init__(*args, **kwargs)
+
+    class Strange(Adam):
+        def __init__(self, params, *, speed):
+            super().__init__(params, sped=speed)
+
+    assert Mine(params(), lr=0.5, own=3).lr == 0.5
+    with pytest.raises(UnknownArgument, match="Adam takes no argument 'lrr'; did you mean 'lr'"):
+        Mine(params(), lrr=0.5, own=3)
+    with pytest.raises(UnknownArgument, match="Adam takes no argument 'sped'"):
+        Strange(params(), speed=0.5)
+    with pytest.raises(UnknownArgument, match="Optimizer takes no argument 'blok'; did you mean 'blocks'"):
+        Optimizer.__init__(Adam(params()), params(), hyperparameters={}, options={}, blok=1)
+
+
 def test_signatures_stay():
+    class Mine(Adam):
+        def __init__(self, params, *, speed):
+            """What it says."""
+            super().__init__(params, lr=speed)
+
+    assert list(inspect.signature(Mine).parameters) == ["params", "speed"]
+    assert Mine.__init__.__doc__ == "What it says."
     assert list(inspect.signature(Adam).parameters)[:2] == ["params", "lr"]
     assert list(inspect.signature(Wrappers).parameters) == [f.name for f in dataclasses.fields(Wrappers)]
     assert list(inspect.signature(solvergen.derive).parameters)[:2] == ["base", "name"]

@@ -95,7 +95,7 @@ def test_documents_that_are_none() -> None:
 
     refused(lambda v: v.update(format=1), "'shared'")
     refused(lambda v: v.pop("shared"), "not what solvergen writes")
-    refused(lambda v: (v.update(format=1), v.pop("shared")), "format 1 has neither shared states")
+    refused(lambda v: (v.update(format=1), v.pop("shared")), "format 1 has no states of the kind 'shared'")
     refused(lambda v: v.update(format=2), "not what solvergen writes", small())
     refused(lambda v: v.update(format=3), "not what solvergen writes")
     refused(lambda v: v.update(format=3, frozen=["nobody"]), "frozen tensors are not some of the tensors")
