@@ -215,7 +215,7 @@ def _sweeps(rule: Rule, placing: Placing, stored: tuple[int, ...], last: int) ->
                 guard = whole.guard
                 for done in earlier:
                     guard = guard & ~done.guard if done.buffer == whole.buffer else guard
-            if not guard.is_never:
+            if not (guard & rule.allowed).is_never:
                 stores.append(replace(whole, guard=guard))
         sweep = _slice(rule, tuple(stores), reductions, earlier, _reason(result, last))
         if sweep is None:
@@ -270,14 +270,14 @@ def _slice(
             continue
         live = needed.get(statement.target, never) & statement.guard
         for result in earlier:
-            if result.name == statement.target and not (live & result.guard).is_never:
+            if result.name == statement.target and not (live & result.guard & rule.allowed).is_never:
                 there = live & result.guard
                 read_new[result.buffer] = read_new.get(result.buffer, never) | there
                 if result.name != result.buffer:
                     value = Name(result.buffer, type=ELEMENT_REAL)
                     body.append(Assign(result.name, value, there, "", statement.location))
                 live = live & ~there
-        if live.is_never:
+        if (live & rule.allowed).is_never:
             continue
         for name in names_in(statement.value):
             need(name, live)
@@ -292,7 +292,7 @@ def _slice(
     loads = []
     for buffer in rule.buffers:
         guard = old.get(buffer, never) | read_new.get(buffer, never)
-        if not guard.is_never:
+        if not (guard & rule.allowed).is_never:
             loads.append(Load(buffer, guard))
     body.reverse()
     ordered = sorted(stores, key=lambda store: rule.buffers.index(store.buffer))
