@@ -96,8 +96,19 @@ def print_code(text: str, language: str) -> None:
     console().print(Syntax(text, language, theme="ansi_dark", background_color="default"), soft_wrap=True)
 
 
+def visible(text: str) -> str:
+    """``text`` of a stranger's file on one line: escapes stand for what would act on the terminal or hide."""
+    from solvergen.spec.characters import is_refused
+
+    return "".join(ascii(c)[1:-1] if c in "\n\r\t" or is_refused(c) else c for c in text)
+
+
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
-    """Print a table on stdout: drawn on a terminal, tab-separated in a pipe. Columns ``numbers`` go right."""
+    """Print a table on stdout: drawn on a terminal, tab-separated in a pipe. Columns ``numbers`` go right.
+
+    What can't be seen in a cell is escaped, so that a cell stays a cell.
+    """
+    rows = [[visible(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for row in (heads, *rows):
             print("\t".join(row))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from solvergen.cli import exit_codes
-from solvergen.cli.console import print_json, print_table
+from solvergen.cli.console import print_json, print_table, visible
 
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
@@ -77,7 +77,7 @@ def inspect(
         return
     for name, value in found.items():
         if name != "arrays":
-            print(f"{name}: {_text(value)}")
+            print(visible(f"{name}: {_text(value)}"))
     heads = ("array", "shape", "dtype", "min", "max", "rms", "nonfinite")
     rows = [
         (
@@ -110,7 +110,7 @@ def diff(
         print_json({"a": str(a), "b": str(b), "differences": found})
     else:
         for line in found:
-            print(line)
+            print(visible(line))
     if found:
         raise typer.Exit(exit_codes.FINDINGS)
 
@@ -223,7 +223,7 @@ def convert(
     with _warned():
         said = written(str(source), str(target), wanted)
     for line in said:
-        print(line)
+        print(visible(line))
 
 
 def _contents(file: Path) -> Contents:

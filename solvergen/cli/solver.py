@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from solvergen.cli import exit_codes
-from solvergen.cli.console import print_json, print_table
+from solvergen.cli.console import print_json, print_table, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -150,7 +150,7 @@ def _meaning(params: SolverParameters) -> tuple[Choice, Policy]:
 def _print(params: SolverParameters, choice: Choice | None, policy: Policy | None) -> None:
     from solvergen.solver.parameters.report import described_source, described_state, effective
 
-    print("\n".join(effective(params)))
+    print("\n".join(map(visible, effective(params))))
     if choice is None or policy is None:
         return
     print(f"\noptimizer: {_optimizer(choice)}")
