@@ -381,16 +381,14 @@ def _shapes(
 
 
 def _group(group: Mapping[str, Any], members: list[str], definition: Any, source: str) -> dict[str, Any]:
-    values = {name: _setting(value) for name, value in group.items()}
+    given = dict(group)
     betas = group.get("betas")
     if isinstance(betas, tuple | list) and len(betas) == 2:
-        values |= {"beta1": _setting(betas[0]), "beta2": _setting(betas[1])}
-    own = {name: values[name] for name in definition.hyperparameter_names if name in values}
+        given |= {"beta1": betas[0], "beta2": betas[1]}
+    own = {name: _setting(given[name]) for name in definition.hyperparameter_names if name in given}
     for name, value in own.items():
-        if not isinstance(value, float) or not math.isfinite(value):
-            raise SolverFileError(
-                f"{source}: {name} of a group is {group.get(name, betas)!r:.60}, not a number"
-            )
+        if value is None or not math.isfinite(value):
+            raise SolverFileError(f"{source}: {name} of a group is {_told(given[name])}, not a number")
     return {
         "members": members,
         "hyperparameters": own,
@@ -401,6 +399,13 @@ def _group(group: Mapping[str, Any], members: list[str], definition: Any, source
         },
         "multipliers": {},
     }
+
+
+def _told(value: Any) -> str:
+    """A setting that isn't a number in words; not every tensor can be written out."""
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of {value.dtype} and the shape {tuple(value.shape)}"
+    return f"{value!r:.60}" if isinstance(value, int | float | str) else f"a {type(value).__name__}"
 
 
 def _setting(value: Any) -> float | None:

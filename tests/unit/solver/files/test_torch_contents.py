@@ -243,7 +243,12 @@ def test_dtypes_that_arent_numbers(here: Path, capsys: pytest.CaptureFixture[str
             code, _, err = said(capsys, *words)
             assert code == 1, err
             assert f"is torch.{dtype}" in err
-    assert not list(here.glob("y*"))
+    torch.save({"state": {}, "param_groups": [{**group, "lr": odd[0]}]}, "x.optimizer.pt")
+    code, _, err = said(capsys, "convert", "x.optimizer.pt", "y.state.safetensors", "--from", "sgd")
+    assert code == (0 if "float" in dtype else 1), err
+    if code:
+        assert f"lr of a group is a tensor of torch.{dtype}" in err
+        assert not list(here.glob("y*"))
 
 
 def test_single_numbers_are_compared_as_arrays(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
