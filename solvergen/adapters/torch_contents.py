@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from solvergen.adapters.torch_files import (
-    array_of,
-    check_plain,
-    given_names,
-    is_optimizer,
-    model_from,
-    parts_of,
-    read,
-)
+from solvergen.adapters.torch_files import given_names, is_optimizer, model_from, parts_of, read
 from solvergen.errors import SolverFileError
 from solvergen.runtime.arrays import HostArray
 from solvergen.solver.files.contents import Contents, of_model
@@ -24,9 +15,15 @@ from solvergen.solver.files.contents import Contents, of_model
 # After torch_files, which says what to do where there is no torch.
 import torch
 
+from solvergen.adapters.torch_tensors import Tensors, is_whole
+from solvergen.solver.files.texts import LONGEST, shown
+
 _MOST_VALUES = 1 << 20
 """How many values are read from one file. Lists in it may hold one another many times over, or themselves, so
 that a small file has any number of values."""
+
+_MOST_TEXT = 1 << 26
+"""How many characters all names and texts of one file may have together."""
 
 
 def contents(path: str) -> Contents:
@@ -40,28 +37,27 @@ def contents(path: str) -> Contents:
 
 
 def _of_module(path: str, found: Mapping[str, Any]) -> Contents:
-    made = of_model(path, "TORCH", model_from(found, path))
+    tensors = Tensors()
+    made = of_model(path, "TORCH", model_from(found, path, tensors))
     besides = {
-        name: _numbers(value, f"{path}: {name!r}")
-        for name, value in found.items()
-        if not value.is_floating_point()
+        name: tensors.numbers(value, f"{path}: {name!r}") for name, value in found.items() if is_whole(value)
     }
-    return Contents(path, "TORCH", "model", made.facts, {**made.arrays, **besides}, made.silent)
+    return replace(made, arrays={**made.arrays, **besides})
 
 
 def _of_optimizer(path: str, found: Mapping[str, Any]) -> Contents:
     groups, entries, indices = parts_of(found, path)
     held = _Held(path)
-    names = dict(zip(indices, given_names(groups, path) or map(str, indices), strict=True))
+    names = dict(zip(indices, given_names(groups, path) or map(shown, indices), strict=True))
     for number, group in enumerate(groups):
         owner = f"group {number}"
         held.facts[owner] = [names[index] for index in group["params"]]
         for name, value in group.items():
             if name not in ("params", "param_names"):
-                held.put(owner, str(name), value)
+                held.put(owner, shown(name), value)
     for index, entry in entries.items():
         for name, value in entry.items():
-            held.put(names.get(index, str(index)), str(name), value)
+            held.put(names.get(index, shown(index)), shown(name), value)
     return Contents(path, "TORCH", "optimizer of torch", held.facts, held.arrays)
 
 
@@ -71,7 +67,9 @@ class _Held:
     def __init__(self, path: str) -> None:
         self._path = path
         self._left = _MOST_VALUES
-        self._known: dict[Any, HostArray] = {}
+        self._text_left = _MOST_TEXT
+        self._texts: dict[int, str] = {}
+        self._tensors = Tensors()
         self.facts: dict[str, Any] = {}
         self.arrays: dict[str, HostArray] = {}
 
@@ -80,6 +78,8 @@ class _Held:
 
         A mapping, or a list of more than plain values, is added item by item, each under its own name.
         """
+        if isinstance(value, set | frozenset):
+            value = list(value)
         self._left -= len(value) if isinstance(value, Mapping | list | tuple) else 1
         if self._left < 0:
             raise SolverFileError(
@@ -87,43 +87,41 @@ class _Held:
             )
         if isinstance(value, Mapping):
             for key, entry in value.items():
-                self.put(owner, f"{name}.{key}", entry)
+                self.put(owner, f"{name}.{self._shown(key)}", entry)
             return
         if isinstance(value, list | tuple) and not all(map(_is_plain, value)):
             for index, entry in enumerate(value):
                 self.put(owner, f"{name}.{index}", entry)
             return
         if isinstance(value, torch.Tensor):
-            array = self._array(value, f"{self._path}: {name} of {owner!r}")
-            if array.ndim:
-                self.arrays[f"{owner} {name}"] = array
-                return
-            value = array.item()
-        plain = list(value) if isinstance(value, list | tuple) else value if _is_plain(value) else str(value)
-        self.facts[f"{owner}.{name}"] = plain
+            array = self._tensors.numbers(value, f"{self._path}: {name} of {owner!r}")
+            # What is one number may be a plain one in another file, and has that one's name.
+            self.arrays[self._counted(f"{owner} {name}" if array.ndim else f"{owner}.{name}")] = array
+            return
+        plain = list(map(self._plain, value)) if isinstance(value, list | tuple) else self._plain(value)
+        self.facts[self._counted(f"{owner}.{name}")] = plain
 
-    def _array(self, tensor: torch.Tensor, what: str) -> HostArray:
-        """Its numbers, one array for what is one in the file."""
-        check_plain(tensor, what)
-        place = (
-            tensor.data_ptr() or id(tensor),
-            tensor.dtype,
-            tensor.shape,
-            tensor.stride(),
-            tensor.is_neg(),
-        )
-        if place not in self._known:
-            self._known[place] = _numbers(tensor, what)
-        return self._known[place]
+    def _plain(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        return self._counted(self._shown(value))
+
+    def _shown(self, value: Any) -> str:
+        """Its text; that of something long, which a file may have in many places, is made once."""
+        if not isinstance(value, str | bytes | bytearray) or len(value) <= LONGEST:
+            return shown(value)
+        if id(value) not in self._texts:
+            self._texts[id(value)] = shown(value)
+        return self._texts[id(value)]
+
+    def _counted(self, text: str) -> str:
+        self._text_left -= len(text)
+        if self._text_left < 0:
+            raise SolverFileError(
+                f"{self._path}: its names and texts are more than {_MOST_TEXT} characters: damaged or foreign"
+            )
+        return text
 
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
-
-
-def _numbers(tensor: torch.Tensor, what: str) -> HostArray:
-    """The numbers of a tensor, whole ones and truth values too. Raises SolverFileError."""
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.is_quantized:
-        return array_of(tensor, what)  # which refuses the latter two
-    check_plain(tensor, what)
-    return np.array(tensor.detach().contiguous().numpy())

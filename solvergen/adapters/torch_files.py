@@ -11,9 +11,7 @@ import math
 import os
 import pickle
 import stat
-import struct
 import warnings
-import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
@@ -28,7 +26,9 @@ except ImportError as problem:
         f"files of torch need torch, which can't be imported ({problem}): pip install torch"
     ) from problem
 
-from solvergen.adapters.torch_arrays import as_array, as_tensor
+from solvergen.adapters.torch_archives import check_file
+from solvergen.adapters.torch_arrays import as_tensor
+from solvergen.adapters.torch_tensors import Tensors, is_whole
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.snapshots.atomic import replacing
 from solvergen.solver.files.data import ModelData, SolverStateData
@@ -56,9 +56,6 @@ _STATES: dict[str, dict[str, str]] = {
     "adamw": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq"},
 }
 """Our names of states, and torch's."""
-
-_EXPANDED = 1 << 20
-"""Bytes up to which a tensor may be more than the file has, as ``expand`` makes them."""
 
 _STATISTICS = (".running_mean", ".running_var", ".num_batches_tracked")
 
@@ -153,7 +150,7 @@ def read(path: str) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise SolverFileError("a folder" if os.path.isdir(path) else "not a regular file")
-        _check_archive(path)
+        check_file(path)
         try:
             found = torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
@@ -164,7 +161,10 @@ def read(path: str) -> dict[str, Any]:
         except (OSError, MemoryError):
             raise
         except Exception as error:  # torch says anything of a file that is cut short or foreign
-            raise SolverFileError(f"torch can't read it: {_first_line(error)}") from error
+            told = _first_line(error)
+            if "weights_only" in told:  # advice to run what is in the file
+                told = "damaged or foreign"
+            raise SolverFileError(f"torch can't read it: {told}") from error
         if not isinstance(found, Mapping):
             raise SolverFileError(f"a {type(found).__name__}, not a state_dict")
         if odd := [key for key in found if not isinstance(key, str)]:
@@ -172,50 +172,30 @@ def read(path: str) -> dict[str, Any]:
         return dict(found)
 
 
-def _check_archive(path: str) -> None:
-    """Raises SolverFileError for an archive that would become far more than it is; torch compresses none."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            inside = sum(member.file_size for member in archive.infolist())
-    except (
-        zipfile.BadZipFile,
-        struct.error,
-        ArithmeticError,
-        LookupError,
-        ValueError,
-        RuntimeError,
-        EOFError,
-    ):
-        return  # torch says what is wrong with it
-    size = os.stat(path).st_size
-    if inside > max(_EXPANDED, 100 * size):
-        raise SolverFileError(f"{size} bytes that would become {inside}: damaged or foreign")
-
-
 def is_optimizer(found: Mapping[str, Any]) -> bool:
     """Whether it is an optimizer's ``state_dict``, and not a module's."""
     return set(found) == {"state", "param_groups"}
 
 
-def model_from(found: Mapping[str, Any], source: str) -> ModelData:
-    """The model of a module's ``state_dict``: its floating tensors. Raises SolverFileError."""
+def model_from(found: Mapping[str, Any], source: str, tensors: Tensors | None = None) -> ModelData:
+    """The model of a module's ``state_dict``: its floating tensors. Raises SolverFileError.
+
+    Args:
+        tensors: the file's; None: nobody else reads some.
+    """
     if odd := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
         inside = [name for name in odd if isinstance(found[name], Mapping)]
         hint = f": save {' or '.join(map(repr, inside))} alone" if inside else ""
         raise SolverFileError(f"{source}: {odd[0]!r} is a {type(found[odd[0]]).__name__}, not a tensor{hint}")
-    arrays: dict[int, HostArray] = {}
+    tensors = tensors or Tensors()
     named_arrays = {}
     for name, tensor in found.items():
-        if tensor.is_complex() or tensor.is_quantized:
+        if is_whole(tensor):
+            continue
+        if not tensor.is_floating_point():
             raise SolverFileError(f"{source}: {name!r} is {tensor.dtype}; models hold real floating numbers")
-        if tensor.is_floating_point():
-            check_plain(tensor, f"{source}: {name!r}")
-            key = tensor.data_ptr() if tensor.numel() else id(tensor)
-            # Tied parameters are one array again.
-            array = arrays.get(key)
-            if array is None or array.shape != tuple(tensor.shape):
-                array = arrays[key] = array_of(tensor, f"{source}: {name!r}")
-            named_arrays[name] = array
+        # Tied parameters are one array again.
+        named_arrays[name] = tensors.array(tensor, f"{source}: {name!r}")
     return model_of(named_arrays)
 
 
@@ -240,8 +220,9 @@ def state_from(
     names = _names(groups, indices, model, source)
     states = _STATES[spec]
     shapes = _shapes(names, indices, entries, states, model, source)
+    tensors = Tensors()
     history = [
-        _state_array(entries.get(index, {}).get(theirs), shape, f"{source}: {theirs} of {name!r}")
+        _state_array(tensors, entries.get(index, {}).get(theirs), shape, f"{source}: {theirs} of {name!r}")
         for theirs in states.values()
         for name, index, shape in zip(names, indices, shapes, strict=True)
     ]
@@ -400,16 +381,14 @@ def _shapes(
 
 
 def _group(group: Mapping[str, Any], members: list[str], definition: Any, source: str) -> dict[str, Any]:
-    values = {name: _setting(value) for name, value in group.items()}
+    given = dict(group)
     betas = group.get("betas")
     if isinstance(betas, tuple | list) and len(betas) == 2:
-        values |= {"beta1": _setting(betas[0]), "beta2": _setting(betas[1])}
-    own = {name: values[name] for name in definition.hyperparameter_names if name in values}
+        given |= {"beta1": betas[0], "beta2": betas[1]}
+    own = {name: _setting(given[name]) for name in definition.hyperparameter_names if name in given}
     for name, value in own.items():
-        if not isinstance(value, float) or not math.isfinite(value):
-            raise SolverFileError(
-                f"{source}: {name} of a group is {group.get(name, betas)!r:.60}, not a number"
-            )
+        if value is None or not math.isfinite(value):
+            raise SolverFileError(f"{source}: {name} of a group is {_told(given[name])}, not a number")
     return {
         "members": members,
         "hyperparameters": own,
@@ -422,6 +401,13 @@ def _group(group: Mapping[str, Any], members: list[str], definition: Any, source
     }
 
 
+def _told(value: Any) -> str:
+    """A setting that isn't a number in words; not every tensor can be written out."""
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of {value.dtype} and the shape {tuple(value.shape)}"
+    return f"{value!r:.60}" if isinstance(value, int | float | str) else f"a {type(value).__name__}"
+
+
 def _setting(value: Any) -> float | None:
     """A number of a group, which may be a tensor of one; None: it is something else."""
     try:
@@ -430,34 +416,12 @@ def _setting(value: Any) -> float | None:
         return None
 
 
-def _state_array(value: Any, shape: tuple[int, ...], what: str) -> HostArray:
+def _state_array(tensors: Tensors, value: Any, shape: tuple[int, ...], what: str) -> HostArray:
     if value is None:
         return np.zeros(shape, np.float32)  # never updated
     if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
         raise SolverFileError(f"{what} isn't a tensor of the shape {shape}")
-    return array_of(value, what)
-
-
-def check_plain(tensor: torch.Tensor, what: str) -> None:
-    """Raises SolverFileError for a tensor that isn't numbers in memory, one for each place."""
-    if tensor.layout is not torch.strided or tensor.is_nested or tensor.device.type != "cpu":
-        kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
-        kind = tensor.device.type if tensor.device.type != "cpu" else kind
-        raise SolverFileError(f"{what} is a {kind} tensor: save one of plain numbers (to_dense(), clone())")
-    held = tensor.untyped_storage().nbytes()
-    if tensor.numel() * tensor.element_size() > max(held, _EXPANDED):
-        raise SolverFileError(
-            f"{what} has the shape {tuple(tensor.shape)} and no numbers for it, {held} bytes: save a clone()"
-        )
-
-
-def array_of(tensor: torch.Tensor, what: str) -> HostArray:
-    """The numbers of a tensor of floating ones. Raises SolverFileError."""
-    check_plain(tensor, what)
-    tensor = tensor.detach().resolve_neg().contiguous()
-    if tensor.dtype not in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
-        raise SolverFileError(f"{what} is {tensor.dtype}; snapshots hold float64, float32, bfloat16, float16")
-    return np.array(as_array(tensor))
+    return tensors.array(value, what)
 
 
 def _tensor(array: HostArray) -> torch.Tensor:

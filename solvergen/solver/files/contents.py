@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -66,6 +66,12 @@ class Contents:
     facts: Mapping[str, Any]
     arrays: Mapping[str, HostArray]
     silent: Silence = Silence()
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the file itself calls arrays, which ``arrays`` has by their places in layers."""
+
+    def by_name(self) -> Mapping[str, HostArray]:
+        """The arrays as the file calls them."""
+        return {self.names.get(name, name): array for name, array in self.arrays.items()}
 
 
 def contents(path: StrPath) -> Contents:
@@ -90,7 +96,7 @@ def described(found: Contents) -> dict[str, Any]:
         "format": found.format,
         "kind": found.kind,
         **{name: _json(value) for name, value in found.facts.items()},
-        "arrays": [{"name": name, **numbers_of(array)} for name, array in found.arrays.items()],
+        "arrays": [{"name": name, **numbers_of(array)} for name, array in found.by_name().items()],
     }
 
 
@@ -124,17 +130,44 @@ def differences(a: Contents, b: Contents, *, rtol: float = 0.0, atol: float = 0.
     for name in dict.fromkeys([*a.facts, *b.facts]):
         if any(one.about_fact(name) for one in silent):
             continue
+        if _is_one_and_plain(name, a, b):
+            continue  # compared with the arrays
         if name not in a.facts or name not in b.facts:
             yield f"{name} is only in {a.path if name in a.facts else b.path}"
         elif not _equal(a.facts[name], b.facts[name]):
             yield f"{name}: {a.facts[name]!r} and {b.facts[name]!r}"
-    for name in dict.fromkeys([*a.arrays, *b.arrays]):
+    # Places say which array is which where only one of the formats has names.
+    of_a, of_b = (a.by_name(), b.by_name()) if a.format == b.format == "TORCH" else (a.arrays, b.arrays)
+    for name in dict.fromkeys([*of_a, *of_b]):
         if any(one.about_array(name) for one in silent):
             continue
-        if name not in a.arrays or name not in b.arrays:
-            yield f"{name} is only in {a.path if name in a.arrays else b.path}"
+        if name in of_a and name in of_b:
+            yield from _unlike(name, of_a[name], of_b[name], rtol, atol)
+        elif _is_one_and_plain(name, a, b):
+            yield from _unlike_plain(name, a, b, rtol, atol)
         else:
-            yield from _unlike(name, a.arrays[name], b.arrays[name], rtol, atol)
+            yield f"{name} is only in {a.path if name in of_a else b.path}"
+
+
+def _is_one_and_plain(name: str, a: Contents, b: Contents) -> bool:
+    """Whether one of two optimizers of torch has it as an array without axes, the other as a plain value."""
+    return a.kind == "optimizer of torch" and any(
+        name in x.facts and name in y.arrays and y.arrays[name].ndim == 0 for x, y in ((a, b), (b, a))
+    )
+
+
+def _unlike_plain(name: str, a: Contents, b: Contents, rtol: float, atol: float) -> Iterator[str]:
+    """An array of one number in one file, a plain value in the other, which has no dtype."""
+    values = [found.arrays[name].item() if name in found.arrays else found.facts[name] for found in (a, b)]
+    if not all(isinstance(value, int | float) for value in values):
+        yield f"{name}: {values[0]!r} and {values[1]!r}"
+        return
+    try:
+        x, y = (np.array(value, np.float64) for value in values)
+    except OverflowError:  # a whole number beyond all of them
+        yield f"{name}: {values[0]!r} and {values[1]!r}"
+        return
+    yield from _unlike(name, x, y, rtol, atol)
 
 
 def _one(kind: Kind) -> str:
@@ -170,6 +203,7 @@ def of_model(path: str, form: AnyFormat, model: ModelData) -> Contents:
     """The contents of a model."""
     facts: dict[str, Any] = {"name": model.name, "layers": len(model.layers)}
     arrays: dict[str, HostArray] = {}
+    names: dict[str, str] = {}
     seen: dict[str, int] = {}
     for layer in model.layers:
         label = layer.name
@@ -180,9 +214,11 @@ def of_model(path: str, form: AnyFormat, model: ModelData) -> Contents:
         for index, blob in enumerate(layer.blobs):
             if blob is not None:
                 arrays[f"{label}/{index}"] = blob
+                if form == "TORCH" and layer.names is not None:
+                    names[f"{label}/{index}"] = layer.names[index]
         for index, diff in enumerate(layer.diffs or ()):
             arrays[f"{label}/{index} diff"] = diff
-    return Contents(path, form, "model", facts, arrays, _SILENT_OF_MODELS.get(form, Silence()))
+    return Contents(path, form, "model", facts, arrays, _SILENT_OF_MODELS.get(form, Silence()), names)
 
 
 def _of_state(path: str, form: Format, state: SolverStateData) -> Contents:

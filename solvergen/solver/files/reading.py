@@ -199,15 +199,10 @@ def _checked_format(path: str, name: str) -> Format | None:
         raise SolverFileError("empty")
     if head.startswith(_SEAL):
         return None
-    found: Format = "BINARYPROTO"
-    if head.startswith(hdf5.SIGNATURE) or head[512:] == hdf5.SIGNATURE:
-        found = "HDF5"
-    elif head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 30:
-        found = "SAFETENSORS"
+    found = _begun(head)
     if found == expected:
-        for beginning, what in _STRANGERS:
-            if head.startswith(beginning):
-                raise SolverFileError(f"not a snapshot but {what}")
+        if what := _mistaken(head):
+            raise SolverFileError(f"not a snapshot but {what}")
         return found
     if found == "BINARYPROTO":
         raise SolverFileError(
@@ -217,6 +212,34 @@ def _checked_format(path: str, name: str) -> Format | None:
     raise SolverFileError(
         f"a file of the format {found} whose name says {expected}: rename it to end in {ending}"
     )
+
+
+def stranger(head: bytes) -> str | None:
+    """What a file that begins so is, of those that aren't of torch but may be called so; None: who knows.
+
+    Args:
+        head: its first 520 bytes.
+    """
+    found = _begun(head)
+    if found != "BINARYPROTO":
+        ending = ".h5" if found == "HDF5" else ".safetensors"
+        return f"a file of the format {found}: rename it to end in {ending}"
+    if not any(head):
+        return "zeros: the download, or the disk, went wrong"
+    return _mistaken(head)
+
+
+def _begun(head: bytes) -> Format:
+    """The format of what begins so; that of no beginning of its own where no other fits."""
+    if head.startswith(hdf5.SIGNATURE) or head[512:] == hdf5.SIGNATURE:
+        return "HDF5"
+    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < 1 << 30:
+        return "SAFETENSORS"
+    return "BINARYPROTO"
+
+
+def _mistaken(head: bytes) -> str | None:
+    return next((what for beginning, what in _STRANGERS if head.startswith(beginning)), None)
 
 
 @contextmanager

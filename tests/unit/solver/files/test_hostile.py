@@ -226,14 +226,14 @@ class TestTorch:
         path = tmp_path / "x.pt"
         for protocol in (0, 2, 4):
             path.write_bytes(pickle.dumps({"a": Hostile()}, protocol))
-            self.refused(path, "could run any program|can't read it")
+            self.refused(path, "could run any program|can't read it|not what torch.save writes")
         self.torch.save({"a": Hostile()}, path)
         self.refused(path, "could run any program")
         self.torch.save({"a": self.torch.ones(50)}, path, _use_new_zipfile_serialization=False)
         whole = path.read_bytes()
         for length in range(0, len(whole), 23):
             path.write_bytes(whole[:length])
-            self.refused(path, "can't read it|could run any program")
+            self.refused(path, "can't read it|could run any program" if length else "empty")
         assert not (tmp_path / "run").exists()
 
     def test_an_archive_that_would_become_far_more(self, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,9 @@ def test_a_module(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(out)
     assert (found["format"], found["kind"], found["layers"]) == ("TORCH", "model", 2)
     assert [(one["name"], one["shape"], one["dtype"]) for one in found["arrays"]] == [
-        ("0/0", [3, 4], "float32"),
-        ("0/1", [3], "float32"),
-        *((f"1/{i}", [3], "float32") for i in range(4)),
+        ("0.weight", [3, 4], "float32"),
+        ("0.bias", [3], "float32"),
+        *((f"1.{name}", [3], "float32") for name in ("weight", "bias", "running_mean", "running_var")),
         ("1.num_batches_tracked", [], "int64"),
     ]
     assert found["arrays"][0]["max"] == float(of[0].weight.detach().max())
@@ -95,7 +96,9 @@ def test_an_optimizer(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0, err
     found = json.loads(out)
     assert (found["kind"], found["group 0"][0]) == ("optimizer of torch", "0.weight")
-    assert (found["group 0.betas"], found["group 0.lr"], found["0.weight.step"]) == ([0.9, 0.999], 0.5, 1)
+    assert found["group 0.betas"] == [0.9, 0.999]
+    single = {one["name"]: (one["shape"], one["max"]) for one in found["arrays"]}
+    assert (single["group 0.lr"], single["0.weight.step"]) == (([], 0.5), ([], 1))
     arrays = contents("a.optimizer.pt").arrays
     for key in ("exp_avg", "max_exp_avg_sq"):
         np.testing.assert_array_equal(arrays[f"1.bias {key}"], optimizer.state[of[1].bias][key].numpy())
@@ -103,7 +106,7 @@ def test_an_optimizer(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain = stepped(module(), torch.optim.AdamW, lr=0.25, amsgrad=True, names=True)
     torch.save(plain.state_dict(), "b.optimizer.pt")
     assert list(differences(contents("a.optimizer.pt"), contents("b.optimizer.pt"))) == [
-        "group 0.lr: 0.5 and 0.25"
+        "group 0.lr: 1 of 1 numbers differ, at most 0.25 apart"
     ]
     torch.save(of.state_dict(), "m.pt")
     assert list(differences(contents("a.optimizer.pt"), contents("m.pt"))) == [
@@ -213,3 +216,149 @@ def test_names_are_read_as_convert_reads_them(tmp_path: Path) -> None:
     numbered = contents(str(path))
     assert numbered.arrays.keys() == {"0 momentum_buffer", "1 momentum_buffer"}
     assert numbered.facts == {"group 0": ["0"], "group 1": ["1"], "7.m": None}
+
+
+def test_views_of_one_storage_are_what_each_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    w = torch.arange(4.0).reshape(2, 2)
+    before = {"fc.weight": w, "gc.weight": w.t(), "hc.weight": w.view(2, 2), "ic.weight": torch._neg_view(w)}
+    torch.save(before, "a.pt")
+    for source, target in (("a.pt", "b.model.safetensors"), ("b.model.safetensors", "c.pt")):
+        code, _, err = said(capsys, "convert", source, target)
+        assert code == 0, err
+    after = torch.load("c.pt", weights_only=True)
+    for name, tensor in before.items():
+        assert after[name].tolist() == tensor.tolist()
+    assert said(capsys, "diff", "a.pt", "c.pt") == (0, "", "")
+
+
+@pytest.mark.parametrize("dtype", ["bits8", "bits16", "bits1x8", "bits2x4", "bits4x2", "float8_e4m3fn"])
+def test_dtypes_that_arent_numbers(here: Path, capsys: pytest.CaptureFixture[str], dtype: str) -> None:
+    odd = torch.zeros(8, dtype=torch.uint8).view(getattr(torch, dtype))
+    group = {"params": [0], "lr": 1.0, "momentum": 0.9, "weight_decay": 0.0, "nesterov": False}
+    torch.save({"fc.weight": torch.ones(2), "fc.odd": odd}, "x.pt")
+    torch.save({"fc.weight": torch.ones(len(odd))}, "x.model.pt")
+    torch.save({"state": {0: {"momentum_buffer": odd}}, "param_groups": [group]}, "x.optimizer.pt")
+    for name in ("x.pt", "x.optimizer.pt"):
+        for words in (("inspect", name), ("diff", name, name), ("convert", name, "y.safetensors")):
+            code, _, err = said(capsys, *words)
+            assert code == 1, err
+            assert f"is torch.{dtype}" in err
+    torch.save({"state": {}, "param_groups": [{**group, "lr": odd[0]}]}, "x.optimizer.pt")
+    code, _, err = said(capsys, "convert", "x.optimizer.pt", "y.state.safetensors", "--from", "sgd")
+    assert code == (0 if "float" in dtype else 1), err
+    if code:
+        assert f"lr of a group is a tensor of torch.{dtype}" in err
+        assert not list(here.glob("y*"))
+
+
+def test_single_numbers_are_compared_as_arrays(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = torch.tensor(1.0)
+    for name, step in (
+        ("a", one),
+        ("near", one + 2**-9),
+        ("wide", one.double()),
+        ("plain", 1),
+        ("text", "1"),
+        ("huge", 10**400),
+        ("zero", torch.tensor(0.0)),
+        ("minus", torch.tensor(-0.0)),
+    ):
+        found = {"state": {0: {"m": torch.ones(1), "step": step}}, "param_groups": [{"params": [0]}]}
+        torch.save(found, f"{name}.pt")
+    for b, line in (
+        ("near", "0.step: 1 of 1 numbers differ, at most 0.00195312 apart"),
+        ("wide", "0.step: float32 and float64"),
+        ("plain", ""),
+        ("text", "0.step: 1.0 and '1'"),
+        ("huge", "0.step: 1.0 and 1000"),
+    ):
+        for words in (("a.pt", f"{b}.pt"), (f"{b}.pt", "a.pt")):
+            code, out, _ = said(capsys, "diff", *words)
+            assert code == bool(line)
+            assert len(out.splitlines()) == bool(line)
+        if line:
+            assert said(capsys, "diff", "a.pt", f"{b}.pt")[1].startswith(line)
+    assert said(capsys, "diff", "a.pt", "near.pt", "--atol", "0.01")[0] == 0
+    assert said(capsys, "diff", "zero.pt", "minus.pt")[0] == 1
+
+
+def test_parameters_are_compared_by_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = torch.ones(2), torch.zeros(2)
+    torch.save({"fc.alpha": a, "fc.beta": b, "layers": a, "name": torch.tensor(3)}, "a.pt")
+    torch.save({"name": torch.tensor(3), "layers": a, "fc.beta": b, "fc.alpha": a}, "b.pt")
+    torch.save({"fc.alpha": a, "fc.gamma": b, "layers": b, "name": torch.tensor(3)}, "c.pt")
+    assert said(capsys, "diff", "a.pt", "b.pt") == (0, "", "")
+    code, out, _ = said(capsys, "diff", "a.pt", "c.pt")
+    assert (code, sorted(out.splitlines())) == (
+        1,
+        [
+            "fc.beta is only in a.pt",
+            "fc.gamma is only in c.pt",
+            "layers: 2 of 2 numbers differ, at most 1 apart",
+        ],
+    )
+    del b
+    torch.save({"fc.alpha": a}, "d.pt")
+    assert "name is only in a.pt" in said(capsys, "diff", "a.pt", "d.pt")[1]
+
+
+def test_small_files_take_little(here: Path) -> None:
+    base = torch.arange(4000.0)
+    views = {f"v{i}": base[i : i + 1].expand(262144) for i in range(4000)}
+    group = {"params": [0], "lr": 1.0}
+    names: Any = [torch.ones(1)]
+    for _ in range(17):
+        names = [names, names]
+    for _ in range(400):
+        names = [names, 0]
+    for value, problem in (
+        (views, "the tensors up to it would take"),
+        ({name: view.long() if name == "v0" else view for name, view in views.items()}, "the tensors up to"),
+        ({"state": {0: {"m": list(views.values())}}, "param_groups": [group]}, "the tensors up to it"),
+        ({"state": {0: {"m": names}}, "param_groups": [group]}, "names and texts are more than"),
+    ):
+        torch.save(value, "x.pt")
+        with pytest.raises(SolverFileError, match=problem):
+            contents("x.pt")
+
+
+def test_long_values_are_shown_by_their_beginnings(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, last in (("a", b"y"), ("b", b"z")):
+        long = b"x" * 100_000 + last
+        held = {"m": [long] * 2000, "t": long.decode(), "s": {1, 2}}
+        torch.save({"state": {0: held}, "param_groups": [{"params": [0]}]}, f"{name}.pt")
+    code, out, err = said(capsys, "inspect", "a.pt", "--json")
+    assert code == 0, err
+    assert len(out) < 500_000
+    found = json.loads(out)
+    assert "(100001 bytes, SHA-256" in found["0.m.0"]
+    assert "(100001 characters, SHA-256" in found["0.t"]
+    assert found["0.s"] == [1, 2]
+    assert len(said(capsys, "diff", "a.pt", "b.pt")[1].splitlines()) == 2001
+
+
+def test_files_that_arent_of_torch(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("n.npz", a=np.ones(3))
+    np.save("n.npy", np.ones(3))
+    with zipfile.ZipFile("s.ts", "w") as archive:
+        for member in ("data.pkl", "code/__torch__.py", "constants.pkl", "version"):
+            archive.writestr(f"s/{member}", b"3")
+    write_pair("net", 7, small_model(), small_state(), "SAFETENSORS")
+    write_pair("net", 7, small_model(), small_state(), "BINARYPROTO")
+    for content, words in (
+        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS: fetch the file itself"),
+        (b"<!DOCTYPE html><html></html>", "a web page: the download went wrong"),
+        (bytes(4096), "zeros: the download, or the disk, went wrong"),
+        (b"", "empty"),
+        (Path("n.npy").read_bytes(), "a NumPy .npy file"),
+        (Path("n.npz").read_bytes(), "a zip archive of something else"),
+        (Path("s.ts").read_bytes(), "a TorchScript archive"),
+        (next(here.glob("*.model.safetensors")).read_bytes(), "rename it to end in .safetensors"),
+        (next(here.glob("*.caffemodel")).read_bytes(), "not what torch.save writes"),
+    ):
+        Path("x.pt").write_bytes(content)
+        for command in (("inspect", "x.pt"), ("convert", "x.pt", "y.model.safetensors")):
+            code, _, err = said(capsys, *command)
+            assert code == 1, err
+            assert words in err
+            assert "weights_only" not in err
