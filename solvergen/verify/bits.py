@@ -23,7 +23,8 @@ def _integers(array: HostArray) -> HostArray:
 def _is_nan(array: HostArray) -> HostArray:
     """NaN or not, flat. Works on types that NumPy has from elsewhere, such as bfloat16."""
     flat = np.ascontiguousarray(array).reshape(-1)
-    nan: HostArray = np.not_equal(flat, flat)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is one, too
+        nan: HostArray = np.not_equal(flat, flat)
     return nan
 
 

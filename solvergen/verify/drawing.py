@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
+from hypothesis.errors import HypothesisWarning
 
 from solvergen.verify.arguments import check_limits, check_number, checked_dtypes
 from solvergen.verify.dtypes import PAIRS
@@ -57,7 +59,9 @@ def each_example(
             suppress_health_check=list(HealthCheck),
             verbosity=Verbosity.quiet,
         )(test)
-        with temporary_storage(), by_seed_alone():
+        with temporary_storage(), by_seed_alone(), warnings.catch_warnings():
+            # That an example is long to print, of one with which something was raised: it may hide what was.
+            warnings.filterwarnings("ignore", "Generating overly large repr", HypothesisWarning)
             test()
         if enough:
             return

@@ -73,6 +73,7 @@ def _example(example: Example, new: Mapping[str, str]) -> Example:
         steps=tuple(
             replace(s, hyperparameters=tuple(names(h) for h in s.hyperparameters)) for s in example.steps
         ),
+        shared=names(example.shared),
     )
 
 

