@@ -29,6 +29,7 @@ from solvergen.output.manifest import digest
 from solvergen.output.paths import MANIFEST
 from solvergen.rebuild import compiler_state, digests_of_specs
 from solvergen.runtime.cache_folder import CacheFolder, open_cache, private_cache
+from solvergen.runtime.callers import level_of_program
 from solvergen.runtime.importing import import_package
 from solvergen.spec.files import named_in, shipped_folder, spec_files
 
@@ -133,7 +134,7 @@ def _compiled(request: Request) -> dict[str, str]:
             raise SpecError(told) from None
         for finding in (_told(found, request, folder) for found in compiled.warnings):
             message = f"{finding.location}: {finding.code}: {finding.message}"
-            warnings.warn(message, SpecWarning, stacklevel=6)
+            warnings.warn(message, SpecWarning, stacklevel=level_of_program())
         return compiled.artifacts
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from solvergen.errors import BackendUnavailable, BackendWarning, OptimizerError
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.buffers import lives_on_gpu
+from solvergen.runtime.callers import level_of_program
 from solvergen.runtime.naming import did_you_mean
 
 NAMES = ("numpy", "cpu", "ptx", "cuda")
@@ -71,4 +72,4 @@ def _warn_once(message: str) -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(message, BackendWarning, stacklevel=6)  # where the optimizer was made
+        warnings.warn(message, BackendWarning, stacklevel=level_of_program())  # where the optimizer was made

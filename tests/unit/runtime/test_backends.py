@@ -64,6 +64,25 @@ def test_without_a_compiler_auto_is_numpy_with_one_warning(monkeypatch):
         assert Adam(np.ones(1, F)).backend == "numpy"
 
 
+class Mine(Adam):
+    def __init__(self, params):
+        super().__init__(params)
+
+
+class Trainer:
+    def __init__(self, of):
+        self.optimizer = of(np.ones(1, F))
+
+
+@pytest.mark.parametrize("of", [Adam, Mine])
+def test_the_warning_points_at_the_program(monkeypatch, of):
+    without_compiler(monkeypatch)
+    with pytest.warns(BackendWarning) as caught:
+        Trainer(of)
+    assert caught[0].filename == __file__
+    assert caught[0].lineno == Trainer.__init__.__code__.co_firstlineno + 1
+
+
 def test_without_a_compiler_cpu_by_name_is_an_error(monkeypatch):
     without_compiler(monkeypatch)
     with pytest.raises(BackendUnavailable, match="install gcc"):
