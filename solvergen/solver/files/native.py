@@ -18,6 +18,7 @@ from solvergen.runtime.naming import listed, quoted
 from solvergen.runtime.snapshots import safetensors_format, strict_json
 from solvergen.runtime.snapshots.arrays import MAX_RANK, ArraySpec, bytes_of, checksum
 from solvergen.runtime.snapshots.container import Container
+from solvergen.runtime.snapshots.fields import LARGEST_WHOLE_NUMBER
 from solvergen.solver.files import extra, plain
 from solvergen.solver.files.data import LayerData, ModelData, SolverStateData
 
@@ -279,6 +280,6 @@ def _typed(value: object, kind: type[T], what: str) -> T:
 
 
 def _count(value: object, what: str) -> int:
-    if type(value) is not int or not 0 <= value < 2**63:
+    if type(value) is not int or not 0 <= value <= LARGEST_WHOLE_NUMBER:
         raise SolverFileError(f"{what} is {quoted(value)}: damaged")
     return value
