@@ -100,7 +100,7 @@ class HostArrays:
         checked = self._checked(what, array)
         if checked.dtype.name not in STORAGE_TYPES:
             raise ArrayError(f"{what} has dtype {checked.dtype}; supported are {', '.join(STORAGE_TYPES)}")
-        self._check_layout(what, checked, in_place=True)
+        self._check_layout(what, checked)
         if not checked.flags.writeable:
             raise ArrayError(
                 f"{what} is read-only, but is updated in place; pass an array that may be written "
@@ -121,7 +121,7 @@ class HostArrays:
             )
         if checked.shape != param.shape:
             raise ArrayError(f"{what} has shape {checked.shape}, the parameter {param.shape}")
-        self._check_layout(what, checked, in_place=False)
+        self._check_layout(what, checked, copied="gradient")
 
     def dtype_of(self, array: HostArray) -> str:
         """Name of the storage type."""
@@ -154,10 +154,11 @@ class HostArrays:
     def read_rows(
         self, what: str, param: HostArray, indices: object, rows: object
     ) -> tuple[HostArray, HostArray]:
-        """NumPy arrays both. Raises ArrayError."""
+        """NumPy arrays both; the rows as C-contiguous and aligned as any gradient. Raises ArrayError."""
         for name, array in (("indices", indices), ("rows", rows)):
             if type(array) not in ARRAY_TYPES:
                 raise ArrayError(f"{what} has {name} that are a {type_name(array)}, not a numpy.ndarray")
+        self._check_layout(f"{what}: its array of rows", rows, copied="rows")  # type: ignore[arg-type]
         writable(param, f"the parameter of {what}")
         return indices, rows  # type: ignore[return-value]
 
@@ -196,17 +197,18 @@ class HostArrays:
             )
         return checked
 
-    def _check_layout(self, what: str, array: HostArray, *, in_place: bool) -> None:
+    def _check_layout(self, what: str, array: HostArray, *, copied: str | None = None) -> None:
+        """``copied``: what messages call the array, if a copy of it does as well; a parameter's does not."""
         if not array.flags.c_contiguous:
             raise ArrayError(
                 f"{what} is not C-contiguous (shape {array.shape}, strides {array.strides}); "
-                + _contiguity_advice(array, in_place)
+                + (_contiguity_advice(array) if copied is None else f"pass np.ascontiguousarray({copied})")
             )
         if array.size and address_of(array) % array.dtype.itemsize:
             raise ArrayError(
                 f"{what} is misaligned: its address is no multiple of its item size "
                 f"{array.dtype.itemsize}; "
-                + ("keep the parameter in an array of its own" if in_place else "pass gradient.copy()")
+                + ("keep the parameter in an array of its own" if copied is None else f"pass {copied}.copy()")
             )
 
 
@@ -297,9 +299,7 @@ def _why_not_an_array(value: Any) -> str:
     return named
 
 
-def _contiguity_advice(array: HostArray, in_place: bool) -> str:
-    if not in_place:
-        return "pass np.ascontiguousarray(gradient)"
+def _contiguity_advice(array: HostArray) -> str:
     # The update is in place: a contiguous copy would be updated instead of the array that was meant.
     if array.T.flags.c_contiguous:
         return "pass its transpose array.T, which is, and transpose its gradients too"

@@ -71,9 +71,9 @@ def test_code_is_refused_and_not_run(place, payload, tmp_path):
 def test_towers_of_powers_do_not_hang(expression, tmp_path):
     path = tmp_path / "rule.yaml"
     path.write_text(spec_text(f"param = param - lr*({expression})*grad"), encoding="utf-8")
-    start = time.perf_counter()
+    start = time.process_time()
     codes = {d.code for d in check([path]).diagnostics}
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert codes == {"SG088"}
 
 
@@ -124,6 +124,6 @@ def test_specs_made_to_be_slow_are_not(tmp_path):
     update = "\n".join([*chain, f"param = param - lr*({total})", *whens])
     options = "\n".join(f"o{i}: {{default: false}}" for i in range(10))
     path.write_text(spec_text(update, options=options), encoding="utf-8")
-    start = time.perf_counter()
+    start = time.process_time()
     assert not check([path]).failed
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10

@@ -277,6 +277,8 @@ def _chunk_table(chunk_count: int) -> Argument:
 
 
 def _buffer(name: str, array: HostArray, *, writable: bool = True) -> Buffer:
+    if not array.flags.c_contiguous:  # its bytes would be a copy's, its address not
+        raise ValueError(f"{name} is handed to a kernel and isn't contiguous")
     data = np.asarray(array).reshape(-1).view(np.uint8)
     return Buffer(name, address_of(array), data, writable, array.itemsize)
 

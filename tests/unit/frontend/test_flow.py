@@ -270,10 +270,10 @@ def test_many_options_are_told_apart_in_time():
     names = "abcdefghij"
     odd = " and ".join(names[:9])
     update = [(f"not ({odd} and j)", "x = grad"), "param = param - lr*x"]
-    start = time.perf_counter()
+    start = time.process_time()
     analysis = analysed(*update, options=" ".join(names))
     assert message(analysis, "SG072").endswith("j is on")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

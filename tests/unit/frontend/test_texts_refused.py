@@ -215,10 +215,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("code", "text"), HOSTILE, ids=[f"{c}-{t[:12]}" for c, t in HOSTILE])
 def test_hostile_text_is_refused_at_once(code, text):
-    start = time.perf_counter()
+    start = time.process_time()
     first = found(text)[0]
     assert first.code == code
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_what_lies_just_within_the_bounds_is_read():
@@ -229,6 +229,6 @@ def test_what_lies_just_within_the_bounds_is_read():
 
 
 def test_a_tower_of_powers_is_not_computed():
-    start = time.perf_counter()
+    start = time.process_time()
     assert value("9**9**9**9").op == "**"
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

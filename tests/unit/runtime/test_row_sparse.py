@@ -57,7 +57,7 @@ class TestRows:
         rng = np.random.default_rng(3)
         for _ in range(3):
             gradient = rng.normal(size=(3, 7)).astype(F)
-            one.step([RowSparse(rows[::-1].copy(), gradient[::-1])])
+            one.step([RowSparse(rows[::-1], gradient[::-1].copy())])
             other.step([gradient])
         assert_same_bits(ours[rows], alone)
         rest = np.delete(np.arange(50), rows)
@@ -126,6 +126,29 @@ def test_what_is_refused(given, message):
         opt.step([RowSparse(np.array([1]), ROW), np.ones(4, F)])
     assert_same_bits(ours, before)
     assert opt.t == 0
+
+
+@every_backend
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (table(3)[::-1], r"its array of rows is not C-contiguous .*pass np.ascontiguousarray\(rows\)"),
+        (np.asfortranarray(table(3)), r"its array of rows is not C-contiguous"),
+        (np.zeros(85, np.uint8)[1:].view(F).reshape(3, 7), r"its array of rows is misaligned.*rows.copy\(\)"),
+    ],
+    ids=["reversed", "columns first", "misaligned"],
+)
+def test_rows_lie_as_gradients_must(backend, rows, message):
+    """Kernels are told where rows begin, and read on from there."""
+    ours = table()
+    before = ours.copy()
+    opt = SGD([ours], lr=1.0, backend=backend)
+    with pytest.raises(ArrayError, match=message):
+        opt.step([RowSparse(np.arange(3), rows)])
+    assert_same_bits(ours, before)
+    assert opt.t == 0
+    opt.step([RowSparse(np.arange(3)[::-1], rows.copy())])  # the indices lie as they like
+    assert opt.t == 1
 
 
 @pytest.mark.parametrize(

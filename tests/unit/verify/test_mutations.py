@@ -241,14 +241,14 @@ def work(item, beat):
     if item == "exit":
         os._exit(3)
     if item == "slow":
-        for _ in range(4):
+        for _ in range(8):
             time.sleep(0.5)
             beat("sleeping")
     if item == "raise":
         raise ValueError("of the trial's own")
     return item.upper()
 
-for item, result, reason in each_isolated(work, ITEMS, jobs=2, patience=1.5):
+for item, result, reason in each_isolated(work, ITEMS, jobs=2, patience=3):
     print(json.dumps([item, result, reason]), flush=True)
 """
 
