@@ -6,14 +6,13 @@ from __future__ import annotations
 # in every step.
 import _signal  # type: ignore[import-not-found]
 from collections.abc import Callable
-from signal import valid_signals
 from threading import get_ident, main_thread
 from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_SIGNALS = tuple(sorted(map(int, valid_signals())))
+_SIGNALS = tuple(sorted(_signal.valid_signals()))
 
 # What handled each signal when it was last looked at, and where in it are functions. To compare sixty
 # handlers costs half of what it costs to ask which of them can be called.
