@@ -170,7 +170,8 @@ def _candidates(folder: Path, key: str, suffix: str) -> list[Path]:
         names = os.listdir(folder)
     except OSError:
         return []
-    return [folder / name for name in sorted(names) if name.startswith(f"{key}.") and name.endswith(suffix)]
+    wanted = (name for name in names if name.startswith(f"{key}.") and name.endswith(suffix))
+    return [folder / name for name in sorted(wanted)]
 
 
 def _read_own_file(path: Path) -> bytes | None:
