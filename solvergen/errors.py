@@ -7,12 +7,10 @@ nothing but the standard library, since both halves of the package use it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Location:
+class Location(NamedTuple):
     """A stretch of one line of a file. Lines and columns count from 1, ``end_column`` is exclusive."""
 
     file: str
@@ -45,8 +43,7 @@ class CompilerBug(SolvergenError):
     """An invariant of the compiler was broken: never the user's fault."""
 
 
-@dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One finding about a spec.
 
     ``code`` is stable (``SG012``); ``hint`` says what to do; ``source`` is the line of the file

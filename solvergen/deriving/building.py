@@ -18,7 +18,6 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -185,9 +184,8 @@ def _told(found: Diagnostic, request: Request, folder: Path) -> Diagnostic:
     def plain(text: str | None) -> str | None:
         return None if text is None else text.replace(folder.as_posix(), str(request.folder))
 
-    return replace(
-        found,
-        location=replace(found.location, file=plain(shown) or shown),
+    return found._replace(
+        location=found.location._replace(file=plain(shown) or shown),
         message=plain(found.message) or found.message,
         hint=plain(found.hint),
     )

@@ -3,6 +3,9 @@
 ``solvergen build`` writes one ``Definition`` an optimizer (``<name>/schema.py``). It is all that the
 runtime knows of a rule: names, ranges, the host program and the NumPy reference as plain functions,
 and the folder in which the kernels' texts lie.
+
+Its parts are named tuples: to define a dataclass takes Python ten times as long, and this module is a part of
+every import of an optimizer.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from solvergen.errors import OptimizerError
 
@@ -18,8 +21,7 @@ Initial = float | Literal["param"]
 """The initial value of a state: a number, or a copy of the parameter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hyperparameter:
+class Hyperparameter(NamedTuple):
     """A hyperparameter and the values that it may take.
 
     ``min`` and ``max`` are allowed themselves, ``above`` and ``below`` are not; None is no limit.
@@ -36,8 +38,7 @@ class Hyperparameter:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """A compile-time option. A ``default`` of None means derived: ``Definition.options_of`` decides."""
 
     name: str
@@ -65,8 +66,7 @@ RANK_OF_SHAPE: Mapping[str, Rank] = {
 """Of the shapes of states that belong to lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(NamedTuple):
     """A state: an array shaped as its parameter (``"param"``), one float a tensor (``"scalar"``), one
     float for the whole optimizer (``"shared"``), or one float for each line of a tensor (its rows, columns or
     matrices; ``"leading"``, ``"trailing"`` and ``"blocks"`` are rows or columns of the views of these
@@ -95,8 +95,7 @@ View = Literal["", "matrices", "leading", "trailing", "blocks"]
 """How a rule reads tensors as matrices: see ``solvergen.runtime.lines``. Empty if it doesn't."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineReduction:
+class LineReduction(NamedTuple):
     """A reduction whose terms belong to lines, not to elements.
 
     The terms are column ``value`` of the table of values of ``source``, formed by a stage (squares for
@@ -111,8 +110,7 @@ class LineReduction:
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """A pass over the elements, and the reductions whose terms it forms.
 
     They are the columns ``first``, ``first + 1``, ... of the table of totals. ``kinds`` and ``over`` have an

@@ -6,16 +6,14 @@ bfloat16 comes from ``ml_dtypes``, which is imported only when a bfloat16 array 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from solvergen.errors import BackendUnavailable
 
 
-@dataclass(frozen=True, slots=True)
-class StorageType:
+class StorageType(NamedTuple):
     """How a buffer is stored. ``code`` is the number that kernels know it by (``SG_PARAM``,
     ``SG_GRAD``); ``compute`` names the type of the arithmetic and of array states."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,8 +38,7 @@ class ByRows(Exception):
     """Some gradients are given by rows."""
 
 
-@dataclass(frozen=True)
-class _Gathered:
+class _Gathered(NamedTuple):
     """A tensor's rows, as a tensor; the sums of its gradients; and what takes the result back."""
 
     tensor: Tensor
