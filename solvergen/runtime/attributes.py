@@ -9,7 +9,6 @@ from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.groups import MULTIPLIERS
 from solvergen.runtime.keywords import checked_constructor
 from solvergen.runtime.naming import did_you_mean
-from solvergen.runtime.wrappers import BROUGHT
 
 if TYPE_CHECKING:
     from solvergen.runtime.optimizer import Optimizer
@@ -56,6 +55,8 @@ class Attributes:
             )
         if name in MULTIPLIERS:
             raise UnknownAttribute(f"{name} belongs to a group: opt.groups[i].{name}")
+        from solvergen.runtime.wrappers import BROUGHT
+
         if name in BROUGHT:
             raise UnknownAttribute(
                 f"{definition.class_name} has {name} if it is made with wrappers=Wrappers({BROUGHT[name]})"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.blocks import BLOCKS, Given
+from solvergen.runtime.constraint_setting import CONSTRAINT
 from solvergen.runtime.constraints import Constraint, from_data
 from solvergen.runtime.definition import Definition, definition_of
 from solvergen.runtime.freezing import FROZEN
-from solvergen.runtime.given_constraints import CONSTRAINT
 from solvergen.runtime.groups import MULTIPLIERS
 from solvergen.runtime.naming import did_you_mean, listed, quoted
 from solvergen.runtime.parameters import ParameterGroup, Parameters, read_parameters

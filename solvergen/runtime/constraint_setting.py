@@ -1,20 +1,40 @@
-"""What ``opt.constraint`` is set to: constraints by parameter, a function, or nothing."""
+"""What ``opt.constraint`` is set to: constraints by parameter, a function, or nothing.
+
+Most optimizers have none, so what reads and holds constraints is imported where there are some.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from solvergen.errors import OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend
-from solvergen.runtime.constraining import ByPosition, Constraints
-from solvergen.runtime.constraints import Constraint, as_data
-from solvergen.runtime.given_constraints import chosen_by, constraints_in, is_class_of_constraints
-from solvergen.runtime.state import SnapshotData
+from solvergen.runtime.parameters import Parameters
 from solvergen.runtime.tensors import Tensor
 
+if TYPE_CHECKING:
+    from solvergen.runtime.constraining import ByPosition, Constraints
+    from solvergen.runtime.constraints import Constraint
+    from solvergen.runtime.state import SnapshotData
+
+CONSTRAINT = "constraint"
+"""The key of a group: a constraint for all of its tensors, or a mapping of names to constraints."""
+
 ConstraintFunction = Callable[[str, Any], object]
+
+
+def constraints_of(read: Parameters) -> tuple[Parameters, ByPosition]:
+    """What was handed in without the groups' own ``constraint``, and the constraints by position.
+
+    Raises OptimizerError for what is no constraint and for names that the group doesn't have.
+    """
+    if not any(CONSTRAINT in group.settings for group in read.groups):
+        return read, {}
+    from solvergen.runtime.given_constraints import read_constraints
+
+    return read_constraints(read)
 
 
 class ConstraintSetting:
@@ -53,10 +73,17 @@ class ConstraintSetting:
     @property
     def data(self) -> dict[str, Mapping[str, Any]]:
         """The constraints by name, as configurations and snapshots have them."""
+        if self.constraints is None:
+            return {}
+        from solvergen.runtime.constraints import as_data
+
         return {name: as_data(one) for name, one in self.by_name.items()}
 
     def assign(self, given: Constraint | Mapping[str, Constraint] | ConstraintFunction | None) -> None:
         """Replace what there is. Raises OptimizerError, with nothing changed, for what is no constraint."""
+        from solvergen.runtime.constraints import Constraint
+        from solvergen.runtime.given_constraints import chosen_by, is_class_of_constraints
+
         if isinstance(given, (Constraint, Mapping)) or is_class_of_constraints(given):
             positions = {tensor.plan.name: i for i, tensor in enumerate(self._tensors)}
             chosen = chosen_by(positions, given, "constraint", self._by_position)
@@ -73,6 +100,8 @@ class ConstraintSetting:
     def prepared(self, data: SnapshotData, source: str) -> Callable[[], None]:
         """Check the constraints of a snapshot. Returns what puts them in the place of those that there are.
         Raises SnapshotMismatch, OptimizerError."""
+        from solvergen.runtime.given_constraints import constraints_in
+
         constraints = self._holding(constraints_in(data, self._tensors, self.function is not None, source))
 
         def take() -> None:
@@ -82,10 +111,8 @@ class ConstraintSetting:
 
     def moved(self, tensors: Sequence[Tensor], copies: Mapping[int, Array]) -> Callable[[], None]:
         """Prepare for the same parameters with other copies. Returns what goes over to them."""
-        chosen = None if self.constraints is None else self.constraints.chosen
-        constraints = None
-        if chosen is not None:
-            constraints = Constraints(self._cls, self._backend, tensors, chosen, copies)
+        chosen = {} if self.constraints is None else self.constraints.chosen
+        constraints = self._held(chosen, tensors, copies)
 
         def take() -> None:
             self._tensors, self._copies, self.constraints = tensors, copies, constraints
@@ -101,6 +128,13 @@ class ConstraintSetting:
             function(plan.name, plan.param)
 
     def _holding(self, chosen: ByPosition) -> Constraints | None:
+        return self._held(chosen, self._tensors, self._copies)
+
+    def _held(
+        self, chosen: ByPosition, tensors: Sequence[Tensor], copies: Mapping[int, Array]
+    ) -> Constraints | None:
         if not chosen:
             return None
-        return Constraints(self._cls, self._backend, self._tensors, chosen, self._copies)
+        from solvergen.runtime.constraining import Constraints
+
+        return Constraints(self._cls, self._backend, tensors, chosen, copies)

@@ -7,14 +7,12 @@ from typing import Any
 
 from solvergen.errors import OptimizerError, SnapshotMismatch
 from solvergen.runtime.buffers import type_name
+from solvergen.runtime.constraint_setting import CONSTRAINT
 from solvergen.runtime.constraints import KINDS, Constraint, from_data
 from solvergen.runtime.naming import as_name, did_you_mean, quoted
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tensors import Tensor
-
-CONSTRAINT = "constraint"
-"""The key of a group: a constraint for all of its tensors, or a mapping of names to constraints."""
 
 
 def read_constraints(read: Parameters) -> tuple[Parameters, dict[int, Constraint]]:
@@ -22,8 +20,6 @@ def read_constraints(read: Parameters) -> tuple[Parameters, dict[int, Constraint
 
     Raises OptimizerError for what is no constraint and for names that the group doesn't have.
     """
-    if not any(CONSTRAINT in group.settings for group in read.groups):
-        return read, {}
     positions = {name: i for i, name in enumerate(read.names)}
     chosen: dict[int, Constraint] = {}
     groups = []

@@ -20,18 +20,16 @@ from solvergen.errors import (
     CompilerBug,
     OptimizerError,
 )
-from solvergen.runtime import backends, config, restoring
+from solvergen.runtime import backends
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.attributes import Attributes
 from solvergen.runtime.backends.base import Backend, Flags, Skip, Workspace
 from solvergen.runtime.blocks import BLOCKS, block_counts, read_blocks
 from solvergen.runtime.closures import Closure, LeftOut, asks_for_closure, evaluated, is_closure
 from solvergen.runtime.cohorts import Cohort, Cohorts
-from solvergen.runtime.constraint_setting import ConstraintFunction, ConstraintSetting
-from solvergen.runtime.constraints import Constraint
+from solvergen.runtime.constraint_setting import ConstraintFunction, ConstraintSetting, constraints_of
 from solvergen.runtime.definition import definition_of
 from solvergen.runtime.freezing import FrozenLayout, positions_of, read_frozen
-from solvergen.runtime.given_constraints import read_constraints
 from solvergen.runtime.grouping import first_cohorts, make_groups
 from solvergen.runtime.groups import Group
 from solvergen.runtime.interrupts import interruptible, uninterrupted
@@ -42,12 +40,13 @@ from solvergen.runtime.plan import AnyLaunchSet, Launches
 from solvergen.runtime.policies import checked_policy, raise_nonfinite
 from solvergen.runtime.row_sparse import ByRows, gathered
 from solvergen.runtime.settling import Unsettled
-from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tables import Settings, host_step
 from solvergen.runtime.tensors import adopt_all, line_states_of, make_tensors, make_workspace
 from solvergen.runtime.views import SharedView, StateView, TensorView
 
 if TYPE_CHECKING:
+    from solvergen.runtime.constraints import Constraint
+    from solvergen.runtime.state import SnapshotData
     from solvergen.runtime.wrappers import Wrappers
 
 Self = TypeVar("Self", bound="Optimizer")
@@ -101,7 +100,7 @@ class Optimizer(Attributes):
         definition = definition_of(type(self))
         read, frozen = read_frozen(read_parameters(params))
         read, self._given_blocks = read_blocks(definition, read, blocks)
-        read, constraints = read_constraints(read)
+        read, constraints = constraints_of(read)
         read, hyperparameters, options = self._with_wrappers(read, hyperparameters, options, wrappers)
         self._policy = checked_policy(nonfinite)
         self._groups = make_groups(definition, read, hyperparameters, options, self._changed)
@@ -458,7 +457,9 @@ class Optimizer(Attributes):
 
     def get_config(self) -> dict[str, Any]:
         """Everything but parameters and state, as data that JSON can hold."""
-        return config.describe(
+        from solvergen.runtime.config import describe
+
+        return describe(
             self.definition,
             self._groups,
             self._given_backend,
@@ -481,15 +482,18 @@ class Optimizer(Attributes):
     def state_dict(self) -> dict[str, Any]:
         """Hyperparameters, counts and states (not the parameters) as plain dicts of numbers and copies of
         arrays on the host."""
-        return restoring.as_dict(self._snapshot(params=False))
+        from solvergen.runtime.restoring import as_dict
+
+        return as_dict(self._snapshot(params=False))
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` returned, hyperparameters included.
 
         Checked wholly before anything changes. Raises SnapshotMismatch that names all that doesn't fit.
         """
-        data = restoring.from_dict(state_dict)
-        self._restore(data, "the state_dict", params=False, hyperparameters=True)
+        from solvergen.runtime.restoring import from_dict
+
+        self._restore(from_dict(state_dict), "the state_dict", params=False, hyperparameters=True)
 
     def save(self, path: str | os.PathLike[str], *, params: bool = True) -> None:
         """Write a snapshot, whole or not at all; the suffix of ``path`` chooses the format.
@@ -513,8 +517,10 @@ class Optimizer(Attributes):
         self._restore(snapshots.load(path), os.fspath(path), params=params, hyperparameters=hyperparameters)
 
     def _snapshot(self, *, params: bool) -> SnapshotData:
+        from solvergen.runtime.restoring import snapshot
+
         self._check_idle("save and state_dict")
-        return restoring.snapshot(
+        return snapshot(
             self.definition,
             self._backend,
             self._groups,
@@ -527,6 +533,8 @@ class Optimizer(Attributes):
         )
 
     def _restore(self, data: SnapshotData, source: str, *, params: bool, hyperparameters: bool) -> None:
+        from solvergen.runtime.restoring import restore
+
         self._check_idle("load and load_state_dict")
         data = self._adapted(data, source)
         take_constraints = self._constraint.prepared(data, source) if hyperparameters else None
@@ -540,7 +548,7 @@ class Optimizer(Attributes):
                 take_constraints()
             self._refresh()
 
-        restoring.restore(
+        restore(
             data,
             self.definition,
             self._backend,

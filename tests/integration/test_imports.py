@@ -38,6 +38,39 @@ FORBIDDEN = {
     "yaml",
 }
 
+# What only some uses need: an optimizer at work on plain gradients has none of it.
+LOADED_WHERE_USED = {
+    "solvergen.runtime.config",
+    "solvergen.runtime.constraining",
+    "solvergen.runtime.constraints",
+    "solvergen.runtime.given_constraints",
+    "solvergen.runtime.ptx",
+    "solvergen.runtime.restoring",
+    "solvergen.runtime.snapshots",
+    "solvergen.runtime.state",
+    "solvergen.runtime.wrapped_classes",
+    "solvergen.runtime.wrappers",
+    "solvergen.runtime.wrapping",
+}
+
+# What backends, snapshots and tools need of the standard library, and an import doesn't.
+SLOW_OF_THE_STANDARD_LIBRARY = {
+    "argparse",
+    "asyncio",
+    "difflib",
+    "hashlib",
+    "importlib.metadata",
+    "json",
+    "logging",
+    "pathlib",
+    "shutil",
+    "signal",
+    "subprocess",
+    "tempfile",
+    "unittest",
+    "urllib.parse",
+}
+
 
 def loaded_by(statement: str) -> set[str]:
     """Names of the modules that a fresh interpreter has after ``statement``."""
@@ -52,6 +85,32 @@ def test_a_generated_optimizer_loads_nothing_of_the_compile_half(package: str) -
     assert f"{package}.adam" in loaded
     assert "solvergen.runtime.optimizer" in loaded
     assert loaded & FORBIDDEN == set()
+
+
+def test_an_import_loads_no_more_than_every_use_needs() -> None:
+    added = loaded_by("import numpy, generated; generated.Adam") - loaded_by("import numpy")
+    assert "solvergen.runtime.optimizer" in added
+    assert added & (LOADED_WHERE_USED | SLOW_OF_THE_STANDARD_LIBRARY) == set()
+    assert {name for name in added if name.startswith("solvergen.runtime.backends.")} == {
+        "solvergen.runtime.backends.base"
+    }
+
+
+def test_an_optimizer_at_work_loads_what_it_uses() -> None:
+    at_work = (
+        "import numpy, generated; p = {'w': numpy.ones((2, 3), numpy.float32)}; g = {'w': p['w'].copy()}\n"
+        "o = generated.Adam(p, backend='numpy'); o.step(g); o.lr = 0.1; o.freeze('w'); o.unfreeze()\n"
+        "repr(o), o.t, o.state['exp_avg']['w'], o.groups, o.constraint, o.step(g)\n"
+    )
+    assert loaded_by(at_work) & LOADED_WHERE_USED == set()
+    constrained = (
+        "from solvergen.constraints import MaxNorm; o.constraint = MaxNorm(); o.step(g); o.constraint\n"
+    )
+    wrapped = (
+        "import solvergen; generated.Adam(p, backend='numpy', wrappers=solvergen.Wrappers(l2=0.1)).step(g)\n"
+    )
+    everything = at_work + constrained + wrapped + "o.get_config(); o.load_state_dict(o.state_dict())"
+    assert LOADED_WHERE_USED - loaded_by(everything) == {"solvergen.runtime.ptx"}
 
 
 def test_an_optimizer_at_work_on_the_host_loads_nothing_of_it_either() -> None:
