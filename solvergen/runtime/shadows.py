@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from solvergen.errors import ArrayError, OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend
 from solvergen.runtime.buffers import converted, gpu_of
-from solvergen.runtime.constraining import Constraints, Unchanged
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.naming import as_name, listed
 from solvergen.runtime.spans import overlapping
 from solvergen.runtime.tensors import Tensor
+
+if TYPE_CHECKING:
+    from solvergen.runtime.constraining import Constraints
 
 
 def copies_in(definition: Definition, tensors: Sequence[Tensor]) -> dict[int, Array]:
@@ -58,6 +60,8 @@ class Copier:
         if not self._copies:
             return
         if self._made is None:
+            from solvergen.runtime.constraining import Constraints, Unchanged
+
             chosen = dict.fromkeys(self._copies, Unchanged())
             self._made = Constraints(self._cls, self._backend, self._tensors, chosen, self._copies)
         work = self._made.bound(members, None)

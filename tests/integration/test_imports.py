@@ -109,6 +109,8 @@ def test_an_optimizer_at_work_loads_what_it_uses() -> None:
     wrapped = (
         "import solvergen; generated.Adam(p, backend='numpy', wrappers=solvergen.Wrappers(l2=0.1)).step(g)\n"
     )
+    wrappers = {f"solvergen.runtime.{name}" for name in ("wrapped_classes", "wrappers", "wrapping")}
+    assert loaded_by(at_work + wrapped) & LOADED_WHERE_USED == wrappers
     everything = at_work + constrained + wrapped + "o.get_config(); o.load_state_dict(o.state_dict())"
     assert LOADED_WHERE_USED - loaded_by(everything) == {"solvergen.runtime.ptx"}
 
