@@ -10,6 +10,7 @@ import numpy as np
 from solvergen.errors import ArrayError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend, TensorPlan, Workspace
+from solvergen.runtime.buffers import writable
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
 from solvergen.runtime.lines import LineStates
@@ -37,6 +38,33 @@ def adopt_all(backend: Backend, names: Sequence[str], arrays: Sequence[object]) 
             + ("are the same memory; give it once" if same else "overlap in memory; give it once")
         )
     return adopted
+
+
+def check_written(definition: Definition, plan: TensorPlan) -> None:
+    """Raise ArrayError if the tensor's parameter or a state of it can't be written as it could when it was
+    made: it has been made read-only, or the parameter has been given another shape."""
+    check_parameter(plan)
+    check_states(definition, plan)
+
+
+def check_states(definition: Definition, plan: TensorPlan) -> None:
+    """``check_written`` of the states alone."""
+    for state, array in zip(definition.array_states, plan.states, strict=True):
+        if array is not None:
+            copied = state in definition.copies
+            writable(array, f"the copy of {plan.name!r}" if copied else f"state {state!r} of {plan.name!r}")
+
+
+def check_parameter(plan: TensorPlan) -> None:
+    """``check_written`` of the parameter alone."""
+    what = f"parameter {plan.name!r}"
+    writable(plan.param, what)
+    if tuple(plan.param.shape) != plan.shape:
+        raise ArrayError(
+            f"{what} had the shape {plan.shape} when the optimizer was made, and has {tuple(plan.param.shape)} "
+            f"now; nothing was changed (array.shape = {plan.shape} undoes it; take views, array.reshape(...), "
+            "where you need another shape)"
+        )
 
 
 def make_tensors(

@@ -150,6 +150,7 @@ class WrappedOptimizer(Optimizer):
     def refresh_shadows(self) -> None:
         """Make the copies anew from the parameters, as they are now."""
         self._check_idle("refresh_shadows")
+        copies.check_copies(self._names, self._shadows)
         self._copy(None)
 
     def _step(self, flat: Sequence[object], closure: Closure | None, skip: Skip | None = None) -> bool:

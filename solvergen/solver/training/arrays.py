@@ -19,7 +19,7 @@ def to_host(array: Any) -> HostArray:
 
 def copy_into(array: Any, host: HostArray) -> None:
     """Overwrite a live array with what has its shape."""
-    converted = np.ascontiguousarray(host.reshape(array.shape), dtype=array.dtype)
+    converted = np.asarray(host.reshape(array.shape), dtype=array.dtype, order="C")
     if isinstance(array, np.ndarray):
         array[...] = converted
     else:
