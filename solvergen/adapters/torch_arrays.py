@@ -10,7 +10,6 @@ import torch
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.solver.net.error import NetError
 
-
 _STORED = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
@@ -47,8 +46,8 @@ def as_tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
 
 
 def on_host(value: torch.Tensor) -> np.ndarray[Any, Any]:
-    """A copy of its numbers on the host, for looking at: float32 of narrower ones, which NumPy doesn't have all
-    of. Raises NetError for what isn't numbers, one for each place."""
+    """A copy of its numbers on the host, for looking at: float32 of narrower ones, which NumPy doesn't have
+    all of. Raises NetError for what isn't numbers, one for each place."""
     if value.is_nested or value.is_quantized or value.is_meta:
         kind = "nested" if value.is_nested else "quantized" if value.is_quantized else "meta"
         raise NetError(f"a {kind} tensor among what the net puts out: make it one of plain numbers")

@@ -59,11 +59,11 @@ def check_parameter(plan: TensorPlan) -> None:
     """``check_written`` of the parameter alone."""
     what = f"parameter {plan.name!r}"
     writable(plan.param, what)
-    if tuple(plan.param.shape) != plan.shape:
+    shape = tuple(plan.param.shape)
+    if shape != plan.shape:
         raise ArrayError(
-            f"{what} had the shape {plan.shape} when the optimizer was made, and has {tuple(plan.param.shape)} "
-            f"now; nothing was changed (array.shape = {plan.shape} undoes it; take views, array.reshape(...), "
-            "where you need another shape)"
+            f"{what} had the shape {plan.shape} when the optimizer was made, and has {shape} now; nothing "
+            f"was changed (array.shape = {plan.shape} undoes it; array.reshape makes views of other shapes)"
         )
 
 

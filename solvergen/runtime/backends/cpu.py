@@ -202,7 +202,7 @@ class CpuTensors:
                 return False
             items = [g.view(np.uint16) for g in items]
         while True:
-            stopped = self._library.gather(*self._gather_arguments, items)
+            stopped: int = self._library.gather(*self._gather_arguments, items)
             if stopped < 0:
                 self._gradients = items if stopped == -1 else None
                 return stopped == -1

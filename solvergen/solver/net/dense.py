@@ -128,7 +128,9 @@ class DenseNet:
             width = parts[0].num_output
         count = len(self._inputs)
         softmax = loss == "softmax"
-        self._targets = labels_from(targets, count, width) if softmax else values_from(targets, dtype, count, width)
+        self._targets = (
+            labels_from(targets, count, width) if softmax else values_from(targets, dtype, count, width)
+        )
         self.layers: tuple[LayerBlobs, ...] = tuple(described)
         self.learnable: tuple[Blob, ...] = collected(self.layers)
 

@@ -43,8 +43,8 @@ def labels_from(given: Any, count: int, width: int) -> HostArray:
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >= width:
         raise NetError(
-            f"targets go from {low} to {high}, but the last layer puts out {width} numbers: they must be from "
-            f"0 to {width - 1}"
+            f"targets go from {low} to {high}, but the last layer puts out {width} numbers: they must be "
+            f"from 0 to {width - 1}"
         )
     return array.reshape(count).astype(np.intp)
 
@@ -63,5 +63,7 @@ def _numbers(given: Any, what: str) -> HostArray:
     except (TypeError, ValueError) as error:
         raise NetError(f"{what} can't be made an array: {error}") from error
     if not is_real(array.dtype):
-        raise NetError(f"{what} must be real numbers, not of dtype {array.dtype}: convert them, x.astype(float)")
+        raise NetError(
+            f"{what} must be real numbers, not of dtype {array.dtype}: convert them, x.astype(float)"
+        )
     return array

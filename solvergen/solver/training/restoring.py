@@ -266,9 +266,7 @@ def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dic
     live = solver.optimizer.state
     return {
         name: {
-            parameter: np.asarray(
-                array, dtype=np.dtype(str(live[name][parameter].dtype)), order="C"
-            )
+            parameter: np.asarray(array, dtype=np.dtype(str(live[name][parameter].dtype)), order="C")
             for parameter, array in zip(order, found[name], strict=True)
         }
         for name in states

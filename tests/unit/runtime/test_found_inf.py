@@ -136,6 +136,10 @@ class TestFlags:
             (np.array(["x"]), "dtype <U1"),
             ([1.0], "is a list"),
             ("yes", "is a str"),
+            # Kernels read the bytes as they lie, and at most eight of them.
+            (np.ones(1, np.dtype(F).newbyteorder()), r"dtype >f4: pass bool\(x\)"),
+            (np.array([-0.0], ">f8"), "dtype >f8"),
+            (np.ones(1, np.longdouble), "dtype (float128|float96)"),
         ):
             with pytest.raises(ArrayError, match=why):
                 opt.step([np.ones(3, F)], found_inf=flag)
