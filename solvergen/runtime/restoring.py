@@ -61,7 +61,7 @@ def snapshot(
                 t=cohort.t,
                 scalars={name: scalars[name] for name in definition.all_scalar_states if name in active},
                 arrays={
-                    name: backend.to_host(state)
+                    name: backend.to_host(state).reshape(tensor.plan.shape)
                     for name, state in zip(definition.array_states, tensor.plan.states, strict=True)
                     if state is not None and name not in definition.copies
                 }

@@ -42,7 +42,7 @@ def adopt_all(backend: Backend, names: Sequence[str], arrays: Sequence[object]) 
 
 def check_written(definition: Definition, plan: TensorPlan) -> None:
     """Raise ArrayError if the tensor's parameter or a state of it can't be written as it could when it was
-    made: it has been made read-only, or the parameter has been given another shape."""
+    made: it has been made read-only, or given another shape."""
     check_parameter(plan)
     check_states(definition, plan)
 
@@ -52,18 +52,22 @@ def check_states(definition: Definition, plan: TensorPlan) -> None:
     for state, array in zip(definition.array_states, plan.states, strict=True):
         if array is not None:
             copied = state in definition.copies
-            writable(array, f"the copy of {plan.name!r}" if copied else f"state {state!r} of {plan.name!r}")
+            what = f"the copy of {plan.name!r}" if copied else f"state {state!r} of {plan.name!r}"
+            _check_as_made(array, plan.shape, what)
 
 
 def check_parameter(plan: TensorPlan) -> None:
     """``check_written`` of the parameter alone."""
-    what = f"parameter {plan.name!r}"
-    writable(plan.param, what)
-    shape = tuple(plan.param.shape)
-    if shape != plan.shape:
+    _check_as_made(plan.param, plan.shape, f"parameter {plan.name!r}")
+
+
+def _check_as_made(array: Array, shape: tuple[int, ...], what: str) -> None:
+    writable(array, what)
+    found = tuple(array.shape)
+    if found != shape:
         raise ArrayError(
-            f"{what} had the shape {plan.shape} when the optimizer was made, and has {shape} now; nothing "
-            f"was changed (array.shape = {plan.shape} undoes it; array.reshape makes views of other shapes)"
+            f"{what} had the shape {shape} when the optimizer was made, and has {found} now; nothing was "
+            f"changed (array.shape = {shape} undoes it; array.reshape makes views of other shapes)"
         )
 
 

@@ -168,18 +168,24 @@ def test_a_constraint_of_a_parameter_that_is_read_only(backend):
     assert np.linalg.norm(opt.params["b"], axis=0).max() < 0.11
 
 
+def reshape(array, shape):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy's
+        array.shape = shape
+
+
 @every_backend
 @pytest.mark.parametrize("after_a_step", [False, True])
-def test_a_parameter_of_another_shape(backend, after_a_step, tmp_path):
+@pytest.mark.parametrize("which", ["parameter", "state 'exp_avg' of"])
+def test_an_array_of_another_shape(backend, which, after_a_step, tmp_path):
     """What was made ready for the shape that it had goes on; what isn't says what is wrong."""
     opt = made(Adam, backend, wrappers=Wrappers(average=0.5))
     if after_a_step:
         opt.step(gradients())
     plain = tmp_path / "plain.safetensors"
     opt.save(plain)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy's
-        opt.params["b"].shape = (20,)
+    changed = opt.params["b"] if which == "parameter" else opt.state["exp_avg"]["b"]
+    reshape(changed, (20,))
     path = tmp_path / "reshaped.safetensors"
     opt.save(path)
     assert path.read_bytes() == plain.read_bytes()
@@ -188,11 +194,10 @@ def test_a_parameter_of_another_shape(backend, after_a_step, tmp_path):
         lambda: opt.step({"a": array(3), "b": array(4).reshape(20)}),
         lambda: opt.step({"a": array(3), "b": RowSparse(np.array([1]), array(4)[:1])}),
         lambda: opt.load(path),
-        lambda: opt.averaged().__enter__(),
     ]
+    if which == "parameter":
+        calls.append(lambda: opt.averaged().__enter__())
     for call in calls:
-        refused(opt, "parameter 'b'", call, problem)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        opt.params["b"].shape = (4, 5)
+        refused(opt, f"{which} 'b'", call, problem)
+    reshape(changed, (4, 5))
     assert opt.step(gradients())

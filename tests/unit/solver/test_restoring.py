@@ -387,3 +387,32 @@ def test_parameters_of_any_number_of_axes_go_on(tmp_path, form, dtype):
         assert_same_bits(mine.data, theirs.data)
     for mine, theirs in zip(one.history, other.history, strict=True):
         assert_same_bits(mine, theirs)
+
+
+@pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5", "SAFETENSORS"])
+def test_what_is_read_only_in_a_net_stays(tmp_path, form):
+    """It is no obstacle where it has the file's numbers; where it has others, nothing changes."""
+
+    def begin(filled):
+        net = OfAxes((2, 3))
+        net.beside[...] = filled
+        net.beside.flags.writeable = False
+        settings = {"base_lr": 0.1, "lr_policy": "fixed", "solver_mode": "CPU", "type": "Adam"}
+        files = {"snapshot_prefix": str(tmp_path / "s"), "snapshot_format": form}
+        solver = Solver(SolverParameters(**settings, **files), net, backend="numpy")
+        solver.step(2)
+        return solver
+
+    first, same, other = begin(1), begin(1), begin(2)
+    model, state = first.snapshot()
+    first.step(1)
+    same.restore(state)
+    same.net.passes = 2
+    same.step(1)
+    assert_same_bits(same.net.learnable[0].data, first.net.learnable[0].data)
+    before = [array.copy() for array in (other.net.learnable[0].data, *other.history)]
+    for call in (lambda: other.restore(state), lambda: other.load_weights(model)):
+        with pytest.raises(SolvergenError, match=r"'beside', is read-only in the net and has other numbers"):
+            call()
+    for array, was in zip((other.net.learnable[0].data, *other.history), before, strict=True):
+        assert_same_bits(array, was)
