@@ -105,5 +105,6 @@ def _check(array: object, what: str) -> None:
     checked: HostArray = array  # type: ignore[assignment]
     if checked.dtype.name not in STORAGE_TYPES or not checked.dtype.isnative:
         raise VerificationError(
-            f"{what} has dtype {checked.dtype}; there can be {', '.join(STORAGE_TYPES)}, in this machine's order"
+            f"{what} has dtype {checked.dtype}; there can be {', '.join(STORAGE_TYPES)}, in the byte order "
+            "of this machine"
         )
