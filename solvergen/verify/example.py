@@ -82,12 +82,17 @@ class Example:
 
 def check_arrays(example: Example) -> None:
     """Raise VerificationError unless parameters, states and gradients are arrays of a storage type, and
-    gradients of their parameters' shapes. How they lie doesn't matter: runs copy them."""
+    steps have a gradient of each parameter's shape, or None. How they lie doesn't matter: runs copy them."""
     for tensor in example.tensors:
         _check(tensor.param, f"the parameter {tensor.name!r}")
         for name, array in tensor.arrays.items():
             _check(array, f"the state {name!r} of {tensor.name!r}")
     for number, step in enumerate(example.steps, start=1):
+        if len(step.gradients) != len(example.tensors):
+            raise VerificationError(
+                f"step {number} has {len(step.gradients)} gradients, and the example {len(example.tensors)} "
+                "parameters: None is for those without one"
+            )
         for tensor, gradient in zip(example.tensors, step.gradients, strict=True):
             if gradient is None:
                 continue

@@ -7,7 +7,8 @@ import pytest
 
 from solvergen.errors import SolvergenError
 from solvergen.runtime.dtypes import numpy_dtype
-from solvergen.solver import SolverParameters
+from solvergen.solver import SolverParameters, files
+from solvergen.solver.files.optimizers import optimizer_of
 from solvergen.solver.net.dense import DenseNet, InnerProduct, Param, Sliced
 from solvergen.solver.net.protocol import Blob, LayerBlobs, Output
 from solvergen.solver.training.events import Collected, Resumed, Warned
@@ -416,3 +417,15 @@ def test_what_is_read_only_in_a_net_stays(tmp_path, form):
             call()
     for array, was in zip((other.net.learnable[0].data, *other.history), before, strict=True):
         assert_same_bits(array, was)
+
+
+def test_a_state_of_a_parameter_without_axes_becomes_an_optimizers(tmp_path):
+    settings = {"base_lr": 0.1, "lr_policy": "fixed", "solver_mode": "CPU", "type": "Adam"}
+    to = {"snapshot_prefix": str(tmp_path / "s"), "snapshot_format": "SAFETENSORS"}
+    solver = Solver(SolverParameters(**settings, **to), OfAxes((), (2, 3)), backend="numpy")
+    solver.step(2)
+    state, model = files.read_pair(solver.snapshot()[1])
+    optimizer, _ = optimizer_of(state, model, "caffe_adam", chosen=None, source="it")
+    for name, number in (("history", 0), ("history2", 2)):
+        assert_same_bits(optimizer.state[name]["w0"], solver.history[number])
+        assert_same_bits(optimizer.state[name]["w1"], solver.history[number + 1])

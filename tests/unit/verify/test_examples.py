@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,13 @@ def test_what_no_optimizer_takes_is_no_disagreement(array, said):
         disagreement_on(Adam, "numpy", example(ARRAY, ARRAY, exp_avg=array))
     with pytest.raises(VerificationError, match=f"the gradient of 'w' in step 1 {said}"):
         disagreement_on(Adam, "numpy", example(ARRAY, array))
+
+
+def test_steps_have_a_gradient_for_each_parameter():
+    made = example(ARRAY, ARRAY)
+    steps = (replace(made.steps[0], gradients=()),)
+    with pytest.raises(VerificationError, match="step 1 has 0 gradients, and the example 1 parameters"):
+        disagreement_on(Adam, "numpy", replace(made, steps=steps))
 
 
 def test_gradients_have_the_shapes_of_parameters():
