@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import tempfile
 
 import ml_dtypes
 import numpy as np
@@ -33,18 +33,10 @@ def beginning_at(offset, array):
 
 
 def mapped(array, mode):
-    mapped.count += 1
-    path = Path(mapped.folder, str(mapped.count))
-    path.write_bytes(array.tobytes())
-    return np.memmap(path, array.dtype, mode, shape=array.shape)
-
-
-mapped.count = 0
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path):
-    mapped.folder = tmp_path
+    with tempfile.TemporaryFile() as file:
+        file.write(array.tobytes())
+        file.flush()
+        return np.memmap(file, array.dtype, mode, shape=array.shape)
 
 
 def in_a_field(array):
