@@ -151,7 +151,8 @@ class TorchNet:
         index: int,
     ) -> Blob:
         if not tensor.is_contiguous():
-            raise NetError(f"parameter {name!r} isn't contiguous: p.data = p.data.contiguous() makes it so")
+            kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "buffer"
+            raise NetError(f"{kind} {name!r} isn't contiguous: x.data = x.data.contiguous() makes it so")
         data = shared(tensor)
         if not learns:
             return Blob(name, data, data, 0.0, 0.0, layer, index)

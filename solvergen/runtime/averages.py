@@ -14,7 +14,7 @@ from solvergen.runtime.buffers import gpu_of, writable
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.groups import Group
-from solvergen.runtime.tensors import Tensor
+from solvergen.runtime.tensors import Tensor, check_parameter
 
 _PIECE = 2**18
 """How many elements change places at a time."""
@@ -48,7 +48,7 @@ class Exchange:
         """Make the parameters their averages. Raises ArrayError, with nothing changed, for an array that it
         would write and that has been made read-only; where something else is raised, ``undo`` is due."""
         for tensor, _ in (*self._swapping, *self._narrow):
-            writable(tensor.plan.param, f"parameter {tensor.plan.name!r}")
+            check_parameter(tensor.plan)
         for tensor, average in self._swapping:
             writable(average, f"the average of {tensor.plan.name!r}")
         self._swaps = _swaps([(tensor.plan.param, average) for tensor, average in self._swapping])

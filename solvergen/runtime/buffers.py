@@ -66,26 +66,31 @@ def gpu_of(array: Array) -> int | None:
 
 
 class HostRows:
-    """See ``RowWork``."""
+    """See ``RowWork``. Everything goes through matrices: NumPy's ``add.at`` crashes beyond 32 axes."""
 
     def taken(self, whole: HostArray, places: HostArray, part: HostArray | None = None) -> HostArray:
         """See ``RowWork``."""
         if part is None:
-            return np.ascontiguousarray(whole[places])
-        part[...] = whole[places]
+            part = np.empty((len(places), *whole.shape[1:]), whole.dtype)
+        _matrix(part)[...] = _matrix(whole)[places]
         return part
 
     def put(self, whole: HostArray, places: HostArray, part: HostArray) -> None:
         """See ``RowWork``."""
-        whole[places] = part
+        _matrix(whole)[places] = _matrix(part)
 
     def summed(self, rows: HostArray, which: HostArray, count: int) -> HostArray:
         """See ``RowWork``."""
         compute = compute_dtype(rows.dtype.name)
         total = np.zeros((count, *rows.shape[1:]), compute)
         with np.errstate(all="ignore"):
-            np.add.at(total, which, rows.astype(compute))
+            np.add.at(_matrix(total), which, _matrix(rows).astype(compute))
         return total
+
+
+def _matrix(rows: HostArray) -> HostArray:
+    """A contiguous array's own memory, with a row for each index of the first axis."""
+    return rows.view(np.ndarray).reshape(len(rows), math.prod(rows.shape[1:]))
 
 
 class HostArrays:
@@ -109,8 +114,7 @@ class HostArrays:
         return checked
 
     def check_gradient(self, name: str, param: HostArray, gradient: object) -> None:
-        """Raise ArrayError unless ``param`` may be written and ``gradient`` can be read as its gradient."""
-        writable(param, f"parameter {name!r}")
+        """Raise ArrayError unless ``gradient`` can be read as the gradient of ``param``."""
         what = f"the gradient of {name!r}"
         checked = self._checked(what, gradient)
         allowed = gradient_dtypes(param.dtype.name)
@@ -159,7 +163,6 @@ class HostArrays:
             if type(array) not in ARRAY_TYPES:
                 raise ArrayError(f"{what} has {name} that are a {type_name(array)}, not a numpy.ndarray")
         self._check_layout(f"{what}: its array of rows", rows, copied="rows")  # type: ignore[arg-type]
-        writable(param, f"the parameter of {what}")
         return indices, rows  # type: ignore[return-value]
 
     def rows(self, param: HostArray) -> RowWork:
@@ -204,7 +207,7 @@ class HostArrays:
                 f"{what} is not C-contiguous (shape {array.shape}, strides {array.strides}); "
                 + (_contiguity_advice(array) if copied is None else f"pass np.ascontiguousarray({copied})")
             )
-        if array.size and address_of(array) % array.dtype.itemsize:
+        if array.nbytes and address_of(array) % array.dtype.itemsize:
             raise ArrayError(
                 f"{what} is misaligned: its address is no multiple of its item size "
                 f"{array.dtype.itemsize}; "
@@ -223,8 +226,8 @@ def writable(array: Array, what: str) -> Array:
 
 
 def may_be_written(plan: LaunchPlan) -> bool:
-    """Whether all parameters of a launch over NumPy arrays still can be."""
-    return all(tensor.param.flags.writeable for tensor in plan.tensors)
+    """Whether all that a launch over NumPy arrays writes still can be."""
+    return all(array.flags.writeable for array in plan.written)
 
 
 class KeptParameters:

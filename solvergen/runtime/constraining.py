@@ -19,6 +19,7 @@ import numpy as np
 from solvergen.errors import OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend, Skip, TensorPlan
+from solvergen.runtime.buffers import writable
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.constraints import (
     Constraint,
@@ -33,7 +34,7 @@ from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
 from solvergen.runtime.plan import AnyLaunchSet, Launches
 from solvergen.runtime.tables import Settings, host_step
-from solvergen.runtime.tensors import Tensor, make_workspace
+from solvergen.runtime.tensors import Tensor, check_parameter, make_workspace
 from solvergen.runtime.wrappers import PREFIX
 
 ByPosition = Mapping[int, Constraint]
@@ -59,7 +60,7 @@ class Constraints:
         copies: Mapping[int, Array] = MappingProxyType({}),
     ) -> None:
         """``cls`` is the optimizer's class; ``copies`` are by position. Raises OptimizerError for axes that
-        don't fit a parameter."""
+        don't fit a parameter, ArrayError for a parameter or a copy that has been made read-only."""
         self.chosen = dict(sorted(chosen.items()))
         parts: dict[str, list[tuple[int, _Part]]] = {}
         for i, constraint in self.chosen.items():
@@ -127,8 +128,9 @@ class _Holder:
         held, groups = [], []
         for place, (i, part) in enumerate(parts):
             plan = tensors[i].plan
+            check_parameter(plan)  # what is made of it below could be written as little as it itself
             array = plan.param.reshape(part.shape)
-            options, states = _kept(definition, backend, copies.get(i), part)
+            options, states = _kept(definition, backend, plan.name, copies.get(i), part)
             held.append(Tensor(TensorPlan(plan.name, array, part.shape, states), tensors[i].dtype, place))
             groups.append(
                 Group(definition, (plan.name,), _all_values(definition, part), options, {}, _nothing)
@@ -176,9 +178,11 @@ def _nothing() -> None:
 
 
 def _kept(
-    definition: Definition, backend: Backend, copy: Array | None, part: _Part
+    definition: Definition, backend: Backend, name: str, copy: Array | None, part: _Part
 ) -> tuple[dict[str, bool], tuple[Array | None, ...]]:
-    """The options and the states of the rule for a tensor that has this copy."""
+    """The options and the states of the rule for the tensor ``name``, which has this copy."""
+    if copy is not None:
+        writable(copy, f"the copy of {name!r}")
     kept = None if copy is None else backend.dtype_of(copy)
     states = tuple(
         copy.reshape(part.shape) if copy is not None and definition.copies[name] == kept else None

@@ -32,7 +32,7 @@ from solvergen.runtime.layout import picker
 from solvergen.runtime.row_sparse import ByRows, has_rows
 from solvergen.runtime.spans import Spans
 from solvergen.runtime.tables import table_width
-from solvergen.runtime.tensors import Tensor
+from solvergen.runtime.tensors import Tensor, check_written
 
 KEPT_PATTERNS = 32
 """Patterns of gradients (present or not, and of which dtypes) whose launches are kept; the least recently
@@ -290,6 +290,7 @@ class Launches:
             if gradient is None:
                 continue
             name = tensor.plan.name
+            check_written(self._definition, tensor.plan)
             self._backend.check_gradient(name, tensor.plan.param, gradient)
             met = self._owned.met_by(*self._backend.span_of(gradient))
             if met is not None:

@@ -18,7 +18,7 @@ from solvergen.errors import OptimizerError, SnapshotWarning
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend, Workspace
 from solvergen.runtime.blocks import BLOCKS
-from solvergen.runtime.buffers import ARRAY_TYPES, address_of, type_name, writable
+from solvergen.runtime.buffers import ARRAY_TYPES, address_of, type_name
 from solvergen.runtime.cohorts import Cohort, Cohorts
 from solvergen.runtime.constraints import from_data
 from solvergen.runtime.definition import Definition, Rank
@@ -28,7 +28,7 @@ from solvergen.runtime.lines import LineStates
 from solvergen.runtime.naming import listed
 from solvergen.runtime.spans import Spans
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
-from solvergen.runtime.tensors import Tensor, line_states_of
+from solvergen.runtime.tensors import Tensor, check_parameter, check_states, line_states_of
 
 
 def snapshot(
@@ -61,12 +61,12 @@ def snapshot(
                 t=cohort.t,
                 scalars={name: scalars[name] for name in definition.all_scalar_states if name in active},
                 arrays={
-                    name: backend.to_host(state)
+                    name: backend.to_host(state).reshape(tensor.plan.shape)
                     for name, state in zip(definition.array_states, tensor.plan.states, strict=True)
                     if state is not None and name not in definition.copies
                 }
                 | {name: lines.get(tables, name, i) for name in lines if name in active},
-                param=backend.to_host(tensor.plan.param) if params else None,
+                param=backend.to_host(tensor.plan.param).reshape(tensor.plan.shape) if params else None,
                 blocks=tensor.plan.blocks,
             )
         )
@@ -146,11 +146,13 @@ def restore(
 
     copies: list[tuple[Array, HostArray]] = []
     for tensor, kept in zip(tensors, found.tensors, strict=True):
+        check_states(definition, tensor.plan)
         for name, state in zip(definition.array_states, tensor.plan.states, strict=True):
             if state is not None and name not in definition.copies:
-                copies.append((writable(state, f"state {name!r} of {tensor.plan.name!r}"), kept.arrays[name]))
+                copies.append((state, kept.arrays[name]))
         if params and kept.param is not None:
-            copies.append((writable(tensor.plan.param, f"parameter {tensor.plan.name!r}"), kept.param))
+            check_parameter(tensor.plan)
+            copies.append((tensor.plan.param, kept.param))
     # A state_dict may hold this optimizer's own arrays: one is not to be overwritten before it is read.
     written = Spans.over([target for target, _ in copies], backend.span_of)
     copies = [

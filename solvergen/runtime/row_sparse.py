@@ -17,7 +17,7 @@ from solvergen.runtime.backends.base import Backend, TensorPlan
 from solvergen.runtime.buffers import gradient_dtypes
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
-from solvergen.runtime.tensors import Tensor
+from solvergen.runtime.tensors import Tensor, check_written
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +94,7 @@ def _gathered(
     """The rows that ``given`` speaks of, taken out of ``tensor``. Raises ArrayError, OptimizerError."""
     check_rule(definition.class_name, definition, dict(group.options))
     plan = tensor.plan
+    check_written(definition, plan)
     indices, rows = _checked(backend, given, plan, tensor.dtype)
     places, which = np.unique(indices, return_inverse=True)
     work = backend.rows(plan.param)

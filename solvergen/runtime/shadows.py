@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from solvergen.errors import ArrayError, OptimizerError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend
-from solvergen.runtime.buffers import converted, gpu_of
+from solvergen.runtime.buffers import converted, gpu_of, writable
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.interrupts import uninterrupted
@@ -95,7 +95,14 @@ def read_arrays(
     for name, array in given.items():
         i = positions[name]
         kept[i] = _adopted(backend, name, present[i], array)
+    check_copies(names, kept)
     return kept
+
+
+def check_copies(names: Sequence[str], copies: Mapping[int, Array]) -> None:
+    """Raise ArrayError for a copy that has been made read-only."""
+    for i, array in copies.items():
+        writable(array, f"the copy of {names[i]!r}")
 
 
 def in_place(

@@ -18,10 +18,13 @@ def plain_flag(flag: Any) -> bool | None:
 
 
 def check_flag(size: int, dtype: np.dtype[Any]) -> None:
-    """Raises ArrayError unless an array of this kind can be a flag."""
-    if size != 1 or (dtype.kind not in "biuf" and dtype.name != "bfloat16"):
+    """Raises ArrayError unless an array of this kind can be a flag, which kernels read as it lies: of at most
+    64 bits, in this machine's byte order."""
+    known = (dtype.kind in "biuf" and dtype.itemsize <= 8) or dtype.name == "bfloat16"
+    if size != 1 or not known or not dtype.isnative:
         raise ArrayError(
-            f"found_inf must be one number (float32, bool or whole), not an array of {size} of dtype {dtype}"
+            f"found_inf must be one number (float32, bool or whole), not an array of {size} of dtype "
+            f"{dtype}: pass bool(x)"
         )
 
 

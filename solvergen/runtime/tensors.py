@@ -10,6 +10,7 @@ import numpy as np
 from solvergen.errors import ArrayError
 from solvergen.runtime.arrays import Array
 from solvergen.runtime.backends.base import Backend, TensorPlan, Workspace
+from solvergen.runtime.buffers import writable
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
 from solvergen.runtime.lines import LineStates
@@ -37,6 +38,37 @@ def adopt_all(backend: Backend, names: Sequence[str], arrays: Sequence[object]) 
             + ("are the same memory; give it once" if same else "overlap in memory; give it once")
         )
     return adopted
+
+
+def check_written(definition: Definition, plan: TensorPlan) -> None:
+    """Raise ArrayError if the tensor's parameter or a state of it can't be written as it could when it was
+    made: it has been made read-only, or given another shape."""
+    check_parameter(plan)
+    check_states(definition, plan)
+
+
+def check_states(definition: Definition, plan: TensorPlan) -> None:
+    """``check_written`` of the states alone."""
+    for state, array in zip(definition.array_states, plan.states, strict=True):
+        if array is not None:
+            copied = state in definition.copies
+            what = f"the copy of {plan.name!r}" if copied else f"state {state!r} of {plan.name!r}"
+            _check_as_made(array, plan.shape, what)
+
+
+def check_parameter(plan: TensorPlan) -> None:
+    """``check_written`` of the parameter alone."""
+    _check_as_made(plan.param, plan.shape, f"parameter {plan.name!r}")
+
+
+def _check_as_made(array: Array, shape: tuple[int, ...], what: str) -> None:
+    writable(array, what)
+    found = tuple(array.shape)
+    if found != shape:
+        raise ArrayError(
+            f"{what} had the shape {shape} when the optimizer was made, and has {found} now; nothing was "
+            f"changed (array.shape = {shape} undoes it; array.reshape makes views of other shapes)"
+        )
 
 
 def make_tensors(

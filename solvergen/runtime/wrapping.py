@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from solvergen.errors import OptimizerError
+from solvergen.errors import ArrayError, OptimizerError
 from solvergen.runtime import shadows as copies
 from solvergen.runtime.averages import Exchange, average_column
 from solvergen.runtime.closures import Closure
@@ -28,6 +28,7 @@ from solvergen.runtime.parameters import Parameters
 from solvergen.runtime.plan import Launches
 from solvergen.runtime.row_sparse import check_rule, has_rows
 from solvergen.runtime.sums import Sums
+from solvergen.runtime.tensors import check_states
 from solvergen.runtime.views import TensorView
 from solvergen.runtime.wrapped_classes import accumulation_of, unwrapped
 from solvergen.runtime.wrappers import PREFIX, Wrappers, wrappers_of
@@ -150,6 +151,7 @@ class WrappedOptimizer(Optimizer):
     def refresh_shadows(self) -> None:
         """Make the copies anew from the parameters, as they are now."""
         self._check_idle("refresh_shadows")
+        copies.check_copies(self._names, self._shadows)
         self._copy(None)
 
     def _step(self, flat: Sequence[object], closure: Closure | None, skip: Skip | None = None) -> bool:
@@ -181,7 +183,12 @@ class WrappedOptimizer(Optimizer):
     def _add(self, flat: Sequence[object], calls: int, skip: Skip | None) -> bool:
         """Sum these gradients up, and count the call for all tensors that take part."""
         assert self._sums is not None
-        bound = self._sums.launches.bind(flat)
+        try:
+            bound = self._sums.launches.bind(flat)
+        except ArrayError:
+            for tensor in self._tensors:  # there the sums are parameters; here they are states
+                check_states(self.definition, tensor.plan)
+            raise
         try:
             if self._policy != "propagate" and skip is not None and skip.is_set():
                 return False

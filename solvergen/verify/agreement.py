@@ -18,7 +18,7 @@ from solvergen.verify.direct import options_of, positions_of, run_directly
 from solvergen.verify.disagreement import Disagreement
 from solvergen.verify.drawing import each_example
 from solvergen.verify.dtypes import PAIRS
-from solvergen.verify.example import Example, Tensor
+from solvergen.verify.example import Example, Tensor, check_arrays
 from solvergen.verify.limits import Limits
 from solvergen.verify.machines import machine, why_unavailable
 from solvergen.verify.replaying.reproducer import how_to_reproduce
@@ -38,8 +38,9 @@ def disagreement_on(
 
     ``example`` must be one that the optimizer accepts. ``expected``: what the rule makes of it, where that
     is known already. None if all bits are the same. Raises ``BackendUnavailable`` if the backend can't work
-    here.
+    here, ``VerificationError`` for an example of arrays that no optimizer takes.
     """
+    check_arrays(example)
     definition, place = optimizer.definition, machine(backend)
 
     def finding(**what: Any) -> Disagreement:

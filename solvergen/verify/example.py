@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from solvergen.errors import VerificationError
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.buffers import ARRAY_TYPES, type_name
+from solvergen.runtime.dtypes import STORAGE_TYPES
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,3 +78,38 @@ class Example:
     nonfinite: str = "propagate"
     reuse: bool = False
     shared: Mapping[str, float] = field(default_factory=dict)
+
+
+def check_arrays(example: Example) -> None:
+    """Raise VerificationError unless parameters, states and gradients are arrays of a storage type, and
+    steps have a gradient of each parameter's shape, or None. How they lie doesn't matter: runs copy them."""
+    for tensor in example.tensors:
+        _check(tensor.param, f"the parameter {tensor.name!r}")
+        for name, array in tensor.arrays.items():
+            _check(array, f"the state {name!r} of {tensor.name!r}")
+    for number, step in enumerate(example.steps, start=1):
+        if len(step.gradients) != len(example.tensors):
+            raise VerificationError(
+                f"step {number} has {len(step.gradients)} gradients, and the example {len(example.tensors)} "
+                "parameters: None is for those without one"
+            )
+        for tensor, gradient in zip(example.tensors, step.gradients, strict=True):
+            if gradient is None:
+                continue
+            what = f"the gradient of {tensor.name!r} in step {number}"
+            _check(gradient, what)
+            if gradient.shape != tensor.shape:
+                raise VerificationError(
+                    f"{what} has the shape {gradient.shape}, its parameter {tensor.shape}"
+                )
+
+
+def _check(array: object, what: str) -> None:
+    if type(array) not in ARRAY_TYPES:
+        raise VerificationError(f"{what} is a {type_name(array)}, not a numpy.ndarray")
+    checked: HostArray = array  # type: ignore[assignment]
+    if checked.dtype.name not in STORAGE_TYPES or not checked.dtype.isnative:
+        raise VerificationError(
+            f"{what} has dtype {checked.dtype}; there can be {', '.join(STORAGE_TYPES)}, in the byte order "
+            "of this machine"
+        )

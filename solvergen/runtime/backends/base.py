@@ -53,6 +53,12 @@ class LaunchPlan:
     workspace: Workspace | None = None
 
     @cached_property
+    def written(self) -> tuple[Array, ...]:
+        """All that an update may write and others can reach: parameters and states."""
+        arrays = (array for tensor in self.tensors for array in (tensor.param, *tensor.states))
+        return tuple(array for array in arrays if array is not None)
+
+    @cached_property
     def passes(self) -> frozenset[int]:
         """The passes that are run under the options."""
         return frozenset(self.definition.active_passes(**self.options))
@@ -123,7 +129,8 @@ class BoundLauncher(Protocol):
         """Check quickly and remember one gradient for each tensor of the plan, in the plan's order.
 
         False if any is not exactly as planned (type, dtype, shape, C-contiguous, aligned, on the
-        device, not overlapping the plan's ``owned`` memory), or if a parameter has been made read-only.
+        device, not overlapping the plan's ``owned`` memory), or if an array of ``written`` has been made
+        read-only.
         Changes nothing that a caller can see.
         """
         ...
@@ -286,8 +293,8 @@ class Backend(Protocol):
 
     def check_gradient(self, name: str, param: Array, gradient: object) -> None:
         """The slow, exact check. Raises ``ArrayError`` that says what is wrong (shape, dtype, device,
-        layout; a parameter made read-only). Whether it overlaps what the optimizer owns is the caller's to
-        check."""
+        layout). Whether it overlaps what the optimizer owns is the caller's to check, and whether all that
+        is to be written still can be."""
         ...
 
     def flags(self, params: Sequence[Array]) -> Flags:

@@ -171,7 +171,7 @@ class CpuTensors:
             format_ = "H" if self._as_words else "\0"
         else:
             format_ = self._grad_dtype.char
-        params = np.array([id(tensor.param) for tensor in plan.tensors], np.uintp)
+        written = np.array([id(array) for array in plan.written], np.uintp)
         keeps = (ndim, shapes, nbytes, plan.owned.starts, plan.owned.ends)
         gather = Gather(
             len(plan.tensors),
@@ -183,10 +183,11 @@ class CpuTensors:
             itemsize,
             id(self._grad_dtype),
             self._library.head,
-            address_of(params),
+            len(written),
+            address_of(written),
             format_.encode(),
         )
-        return gather, (*keeps, params)
+        return gather, (*keeps, written)
 
     def bind(self, gradients: Sequence[object]) -> bool:
         """Read the gradients' addresses if each is just what the plan expects."""
@@ -201,10 +202,10 @@ class CpuTensors:
                 return False
             items = [g.view(np.uint16) for g in items]
         while True:
-            stopped = self._library.gather(*self._gather_arguments, items)
+            stopped: int = self._library.gather(*self._gather_arguments, items)
             if stopped < 0:
-                self._gradients = items
-                return True
+                self._gradients = items if stopped == -1 else None
+                return stopped == -1
             # A bfloat16 array whose dtype is another object of the same meaning, or a memmap: the
             # reader is given a view that it can read.
             gradient = items[stopped]

@@ -13,7 +13,7 @@ import numpy as np
 from solvergen.errors import ArrayError, BackendUnavailable
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import LaunchPlan, RowWork
-from solvergen.runtime.buffers import converted, gradient_dtypes, state_dtype, type_name
+from solvergen.runtime.buffers import ARRAY_TYPES, converted, gradient_dtypes, state_dtype, type_name
 from solvergen.runtime.cuda import nvrtc
 from solvergen.runtime.cuda.device import Device, device, toolkit_major, unavailable
 from solvergen.runtime.cuda.kernels import Kernels, shared_kernels
@@ -197,8 +197,9 @@ class CudaBackend:
                 "pass cupy.ascontiguousarray(rows)"
             )
         _check_alignment(what, seen)
-        if isinstance(indices, np.ndarray):
-            return indices, seen
+        if type(indices) in ARRAY_TYPES:
+            host: HostArray = indices  # type: ignore[assignment]
+            return host, seen
         known = _seen(f"{what}: its array of indices", indices)
         if not known.flags.c_contiguous:
             raise ArrayError(

@@ -69,7 +69,8 @@ struct sg_gather {
     uint64_t alignment;
     void *dtype;              /* the planned dtype object */
     int64_t head;             /* sizeof(PyObject), or 0: don't read arrays directly */
-    void *const *params;      /* [n]: the parameters' objects, to see that they may still be written */
+    int64_t n_written;
+    void *const *written;     /* [n_written]: the objects of what the update writes, which may still be written? */
     char format;              /* as in Python's struct module; 0 if there is none for the dtype */
 };
 
@@ -150,22 +151,25 @@ static int direct(const struct sg_python *python, const struct sg_gather *plan, 
 }
 
 /* Where there is no head to look into, whoever calls has looked. */
-static int may_be_written(const struct sg_gather *plan, int64_t i) {
-    return plan->head == 0 ||
-           ((const struct array_fields *)((const char *)plan->params[i] + plan->head))->flags & ARRAY_WRITEABLE;
+static int may_be_written(const struct sg_gather *plan) {
+    if (plan->head == 0)
+        return 1;
+    int flags = ARRAY_WRITEABLE;
+    for (int64_t i = 0; i < plan->n_written; ++i) {
+        const char *const *objects = (const char *const *)plan->written;
+        if (i + 16 < plan->n_written) /* nothing else touches these objects in a step */
+            __builtin_prefetch(&((const struct array_fields *)(objects[i + 16] + plan->head))->flags);
+        flags &= ((const struct array_fields *)(objects[i] + plan->head))->flags;
+    }
+    return flags & ARRAY_WRITEABLE;
 }
 
-/* Gradients are new objects in each step and so are in no cache, and parameters' objects aren't touched
-   otherwise: ask for those further on in the list. An object's shape lies elsewhere, and its address in the
-   object. */
+/* Gradients are new objects in each step and so are in no cache: ask for those further on in the list. An
+   object's shape lies elsewhere, and its address in the object. */
 static void look_ahead(const struct sg_python *python, const struct sg_gather *plan, void *gradients,
                        int64_t i) {
-    if (i + 16 < plan->n) {
-        if (plan->head != 0)
-            __builtin_prefetch(
-                &((const struct array_fields *)((const char *)plan->params[i + 16] + plan->head))->flags);
+    if (i + 16 < plan->n)
         __builtin_prefetch((const char *)python->list_get_item(gradients, (ptrdiff_t)i + 16) + plan->head);
-    }
     if (i + 8 < plan->n) {
         const char *object = python->list_get_item(gradients, (ptrdiff_t)i + 8);
         if (direct(python, plan, object))
@@ -173,11 +177,13 @@ static void look_ahead(const struct sg_python *python, const struct sg_gather *p
     }
 }
 
-/* Returns -1, with all addresses in place, or the first gradient that is not as planned or whose parameter
-   may not be written any more. `gradients` is a list of plan->n objects. */
+/* Returns -1, with all addresses in place; -2 if something that the update writes may not be written any more; or
+   the first gradient that is not as planned. `gradients` is a list of plan->n objects. */
 SG_EXPORT int64_t sg_gather(const struct sg_python *python, const struct sg_gather *plan, void *gradients) {
     const int64_t *shape = plan->shape;
     void **place = plan->pointers;
+    if (!may_be_written(plan))
+        return -2;
     for (int64_t i = 0; i < plan->n; ++i) {
         void *object = python->list_get_item(gradients, (ptrdiff_t)i);
         const int32_t ndim = plan->ndim[i];
@@ -193,7 +199,7 @@ SG_EXPORT int64_t sg_gather(const struct sg_python *python, const struct sg_gath
             right = read_directly(plan, object, shape, ndim, &address);
         else
             right = read_buffer(python, plan, object, shape, ndim, &address);
-        if (!right || !may_be_written(plan, i))
+        if (!right)
             return i;
         const uint64_t start = (uint64_t)(uintptr_t)address;
         const uint64_t nbytes = (uint64_t)plan->nbytes[i];

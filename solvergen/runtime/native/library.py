@@ -36,7 +36,7 @@ class Python(Structure):
 
 
 class Gather(Structure):
-    """What is planned for a list of gradients, and the parameters that they are for."""
+    """What is planned for a list of gradients, and the arrays that are written by them."""
 
     _fields_ = (
         ("n", c_int64),
@@ -52,7 +52,8 @@ class Gather(Structure):
         ("alignment", c_uint64),
         ("dtype", c_void_p),
         ("head", c_int64),
-        ("params", c_void_p),
+        ("n_written", c_int64),
+        ("written", c_void_p),
         ("format", c_char),
     )
 

@@ -82,7 +82,7 @@ def optimizer_of(
     live = optimizer.state
     arrays: dict[str, dict[str, Any]] = {
         name: {
-            parameter: np.ascontiguousarray(array, live[name][parameter].dtype)
+            parameter: np.asarray(array, live[name][parameter].dtype, order="C")
             for parameter, array in zip(params, found[name], strict=True)
         }
         for name in names

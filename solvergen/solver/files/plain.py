@@ -85,8 +85,9 @@ def decode(value: Any) -> Any:
 
 
 def _array(value: HostArray, where: str) -> dict[str, Any]:
-    if value.dtype.kind not in _KINDS:
-        raise SolverFileError(f"{where}: an array of {value.dtype} can't be kept")
+    if value.dtype.kind not in _KINDS or hasattr(value, "mask"):
+        masked = "a masked array" if hasattr(value, "mask") else f"an array of {value.dtype}"
+        raise SolverFileError(f"{where}: {masked} can't be kept")
     stored = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
     data = base64.b64encode(stored.tobytes()).decode("ascii")
     return {"$array": {"dtype": stored.dtype.str, "shape": list(value.shape), "data": data}}

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from solvergen.solver.net.dense_data import inputs_from, labels_from, values_from
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.notes import Notes
 from solvergen.solver.net.parameters import check_shared, collected
@@ -99,13 +100,10 @@ class DenseNet:
         name: str = "dense",
     ) -> None:
         self.name = name
-        self._inputs = np.ascontiguousarray(inputs, dtype).reshape(len(inputs), -1)
         if loss not in ("euclidean", "softmax"):
             raise NetError(f"loss must be 'euclidean' or 'softmax', not {loss!r}")
-        self._targets = np.asarray(targets, None if loss == "softmax" else dtype)
+        self._inputs = inputs_from(inputs, dtype)
         self._loss, self._accuracy, self._batch_size = loss, accuracy, int(batch_size)
-        if len(self._targets) != len(self._inputs):
-            raise NetError(f"{len(self._inputs)} rows of inputs, but {len(self._targets)} of targets")
         if self._batch_size < 1:
             raise NetError(f"batch_size must be at least 1, not {batch_size}")
         self._layers = tuple(layers)
@@ -128,6 +126,11 @@ class DenseNet:
                 self._users[part.name] = blobs
                 described.append(LayerBlobs(part.name, "InnerProduct", blobs))
             width = parts[0].num_output
+        count = len(self._inputs)
+        softmax = loss == "softmax"
+        self._targets = (
+            labels_from(targets, count, width) if softmax else values_from(targets, dtype, count, width)
+        )
         self.layers: tuple[LayerBlobs, ...] = tuple(described)
         self.learnable: tuple[Blob, ...] = collected(self.layers)
 
@@ -276,7 +279,7 @@ class DenseNet:
         """Sets the outputs; returns the gradient of the loss."""
         count = len(x)
         if self._loss == "euclidean":
-            error = x - targets.reshape(x.shape)
+            error = x - targets
             loss = np.asarray(np.sum(error * error) / np.asarray(2 * count, x.dtype), x.dtype)
             self._outputs = (Output("loss", loss.reshape(()), 1.0),)
             gradient: Array = error / np.asarray(count, x.dtype)

@@ -184,6 +184,11 @@ class Watchable(Protocol):
         ...
 
 
+def is_real(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of this type hold real numbers: NumPy's own, or narrow ones such as bfloat16."""
+    return dtype.kind in "biuf" or (dtype.kind == "V" and dtype.type is not np.void)
+
+
 def loss_of(outputs: Sequence[Output]) -> float:
     """The sum of the outputs that have a loss weight, each times it."""
     return float(sum(float(np.sum(o.values)) * o.loss_weight for o in outputs if o.loss_weight))

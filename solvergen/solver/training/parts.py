@@ -59,6 +59,7 @@ def check_net(net: Any, *, trained: bool) -> None:
                 f"learnable of the net {net.name!r} holds a {type(blob).__name__}, not a Blob: it lacks "
                 f"{', '.join(lacking)}"
             )
+        _check_arrays(net, blob, ("data", "diff") if trained else ("data",))
     if trained:
         check_names(learnable)
         _check_multipliers(net)
@@ -93,6 +94,22 @@ def _check_methods(net: Any) -> None:
             signature.bind(*arguments)
         except TypeError as error:
             raise NetError(f"{name} of a {type(net).__name__} is called as {called}: {error}") from error
+
+
+def _check_arrays(net: Any, blob: Any, arrays: Sequence[str]) -> None:
+    """Raises NetError unless these of a parameter and its gradient are arrays, of one shape. What else an
+    optimizer asks of them it says itself."""
+    for which in arrays:
+        array = getattr(blob, which)
+        if not (hasattr(array, "shape") and hasattr(array, "dtype")):
+            raise NetError(
+                f"{which} of {blob.name!r} of the net {net.name!r} is a {type(array).__name__}, not an array"
+            )
+    shapes = [tuple(getattr(blob, which).shape) for which in arrays]
+    if shapes[0] != shapes[-1]:
+        raise NetError(
+            f"{blob.name!r} of the net {net.name!r} has the shape {shapes[0]}, and its diff {shapes[-1]}"
+        )
 
 
 def unshared(net: Any, train: Any) -> list[str]:

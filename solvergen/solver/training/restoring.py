@@ -16,7 +16,7 @@ from solvergen.errors import SolverFileError
 from solvergen.runtime.wrappers import PREFIX
 from solvergen.solver.net.protocol import Blob, LayerBlobs, Net, Seedable, Seekable
 from solvergen.solver.training import events
-from solvergen.solver.training.arrays import copy_into, to_host
+from solvergen.solver.training.arrays import can_take, copy_into, holds, to_host
 from solvergen.solver.training.error import TrainingError
 from solvergen.solver.training.update import set_state
 
@@ -266,7 +266,7 @@ def _arrays(solver: Solver, state: SolverStateData, where: str) -> dict[str, dic
     live = solver.optimizer.state
     return {
         name: {
-            parameter: np.ascontiguousarray(array, dtype=np.dtype(str(live[name][parameter].dtype)))
+            parameter: np.asarray(array, dtype=np.dtype(str(live[name][parameter].dtype)), order="C")
             for parameter, array in zip(order, found[name], strict=True)
         }
         for name in states
@@ -351,7 +351,8 @@ def _matched(
     net: Net, model: ModelData, where: str, warn: Callable[[str], None]
 ) -> list[tuple[Blob, np.ndarray[Any, Any]]]:
     """What of a model goes where: by the layers' names, and where a file names parameters, by these names
-    what it has in other layers or in one layer alone. Raises an error where shapes differ."""
+    what it has in other layers or in one layer alone. Raises an error where shapes differ, and for read-only
+    arrays that would have to change."""
     from solvergen.solver import files
 
     layers = {layer.name: layer for layer in net.layers}
@@ -394,7 +395,14 @@ def _matched(
                 if uses[id(blob.data)] == 1:
                     raise TrainingError(f"{what} is missing")
                 continue
-            copies.append((blob, files.fitted(array, tuple(blob.data.shape), what)))
+            array = files.fitted(array, tuple(blob.data.shape), what)
+            if can_take(blob.data):
+                copies.append((blob, array))
+            elif not holds(blob.data, array):
+                raise TrainingError(
+                    f"{what}, {blob.name!r}, is read-only in the net and has other numbers in the file; "
+                    "nothing was changed (array.flags.writeable = True lets it be restored)"
+                )
     return copies
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvergen.solver.net.error import NetError
-from solvergen.solver.net.protocol import Net, Output, loss_of
+from solvergen.solver.net.protocol import Net, Output, is_real, loss_of
 from solvergen.solver.training.events import OutputValue
 
 
@@ -21,7 +21,7 @@ def checked_outputs(net: Net, outputs: Any) -> tuple[Output, ...]:
         if not (hasattr(output, "name") and hasattr(output, "values") and hasattr(output, "loss_weight")):
             raise NetError(f"the net {net.name!r} put out a {type(output).__name__} among its Outputs")
         values = output.values
-        if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufV":  # V: bfloat16
+        if type(values) is not np.ndarray or not is_real(values.dtype):
             values = _array(values, f"output {output.name!r} of the net {net.name!r}")
         found.append(Output(output.name, values, output.loss_weight))
     return tuple(found)
@@ -86,11 +86,13 @@ def _told(outputs: list[tuple[str, tuple[int, ...]]]) -> str:
 
 
 def _array(values: Any, what: str) -> np.ndarray:
+    if hasattr(values, "mask"):
+        raise NetError(f"{what} is a masked array, and a mean is of all its numbers: fill it")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise NetError(f"{what} can't be made an array: {error}") from error
-    if array.dtype.kind in "OSUcMm":
+    if not is_real(array.dtype):
         raise NetError(f"{what} must be numbers, not {values!r}")
     return array
 

@@ -115,6 +115,7 @@ def test_gradients_by_rows(dtype: str, indices_on_gpu: bool, backend: CudaBacken
     ("indices", "rows", "why"),
     [
         ([1], lambda: on_gpu(np.ones((1, 7), np.float32)), "a list, not a cupy.ndarray"),
+        (np.ma.masked_array([1]), lambda: on_gpu(np.ones((1, 7), np.float32)), "a numpy.ma.*MaskedArray"),
         (np.array([1]), lambda: np.ones((1, 7), np.float32), "a numpy.ndarray, not a cupy.ndarray"),
         (
             np.array([1]),

@@ -136,10 +136,22 @@ class TestFlags:
             (np.array(["x"]), "dtype <U1"),
             ([1.0], "is a list"),
             ("yes", "is a str"),
+            # Kernels read the bytes as they lie, and at most eight of them.
+            (np.ones(1, np.dtype(F).newbyteorder()), r"dtype >f4: pass bool\(x\)"),
+            (np.array([-0.0], ">f8"), "dtype >f8"),
         ):
             with pytest.raises(ArrayError, match=why):
                 opt.step([np.ones(3, F)], found_inf=flag)
         assert opt.t == 0
+
+    @pytest.mark.skipif(np.dtype(np.longdouble).itemsize <= 8, reason="long doubles are doubles here")
+    def test_more_than_64_bits_are_none(self, backend):
+        opt = SGD([np.ones(3, F)], lr=0.5, backend=backend)
+        for flag in (np.ones(1, np.longdouble), np.zeros(1, np.longdouble)):
+            with pytest.raises(ArrayError, match=rf"of dtype {flag.dtype}: pass bool\(x\)"):
+                opt.step([np.ones(3, F)], found_inf=flag)
+        assert opt.t == 0
+        assert opt.step([np.ones(3, F)], found_inf=np.longdouble(0))
 
     def test_functions_have_none(self, backend):
         opt = SGD([np.ones(3, F)], backend=backend)

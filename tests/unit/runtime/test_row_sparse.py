@@ -129,14 +129,28 @@ def test_what_is_refused(given, message):
 
 
 @every_backend
+@pytest.mark.parametrize("axes", [33, 64])
+def test_rows_of_many_axes(backend, axes):
+    """NumPy's add.at crashes where there are more than 32."""
+    shape = (3, *[1] * (axes - 2), 2)
+    ours = np.ones(shape, F)
+    given = np.arange(1, 7, dtype=F).reshape(shape)
+    SGD([ours], lr=1.0, backend=backend).step([RowSparse(np.array([2, 0, 2]), given)])
+    np.testing.assert_array_equal(ours.reshape(3, 2), [[-2, -3], [1, 1], [-5, -7]])
+
+
+@every_backend
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         (table(3)[::-1], r"its array of rows is not C-contiguous .*pass np.ascontiguousarray\(rows\)"),
         (np.asfortranarray(table(3)), r"its array of rows is not C-contiguous"),
         (np.zeros(85, np.uint8)[1:].view(F).reshape(3, 7), r"its array of rows is misaligned.*rows.copy\(\)"),
+        (np.zeros((3, 7), "V0"), r"rows of dtype \|V0"),
+        (table(3).astype(">f4"), "rows of dtype >f4"),
+        (table(3).view(np.recarray), "rows that are a numpy.*recarray"),
     ],
-    ids=["reversed", "columns first", "misaligned"],
+    ids=["reversed", "columns first", "misaligned", "of nothing", "swapped", "records"],
 )
 def test_rows_lie_as_gradients_must(backend, rows, message):
     """Kernels are told where rows begin, and read on from there."""
@@ -147,7 +161,7 @@ def test_rows_lie_as_gradients_must(backend, rows, message):
         opt.step([RowSparse(np.arange(3), rows)])
     assert_same_bits(ours, before)
     assert opt.t == 0
-    opt.step([RowSparse(np.arange(3)[::-1], rows.copy())])  # the indices lie as they like
+    opt.step([RowSparse(np.arange(3)[::-1], table(3))])  # the indices lie as they like
     assert opt.t == 1
 
 

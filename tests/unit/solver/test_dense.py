@@ -138,3 +138,58 @@ def test_blobs_are_changed_in_place_alone():
     blob.data *= 2
     with pytest.raises(NetError, match="in place"):
         blob.data = np.zeros(3)
+
+
+def softmax(inputs, labels):
+    return DenseNet(inputs, labels, [InnerProduct("a", 3)], loss="softmax", batch_size=6, accuracy=True)
+
+
+LAYOUTS = {
+    "reversed": lambda a: a[::-1].copy()[::-1],
+    "columns first": np.asfortranarray,
+    "swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+    "misaligned": lambda a: np.frombuffer(b"-" + a.tobytes(), np.uint8)[1:].view(a.dtype).reshape(a.shape),
+    "lists": lambda a: a.tolist(),
+    "one axis more": lambda a: a.reshape(len(a), 1, -1),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_data_of_any_layout(layout):
+    """Labels in a column, too: they once were taken for a label each of every row."""
+    lay = LAYOUTS[layout]
+    for plain, other in (
+        (softmax(X, LABELS), softmax(lay(X), lay(LABELS))),
+        tuple(DenseNet(x, y, [InnerProduct("a", 2)], batch_size=6) for x, y in ((X, Y), (lay(X), lay(Y)))),
+    ):
+        for net in (plain, other):
+            net.clear_diffs()
+            net.forward_backward()
+        for one, two in zip(plain.outputs(), other.outputs(), strict=True):
+            np.testing.assert_array_equal(one.values, two.values)
+        for one, two in zip(plain.learnable, other.learnable, strict=True):
+            np.testing.assert_array_equal(one.diff, two.diff)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: softmax(X, LABELS.astype(float)), "one whole number a row, not of dtype float64"),
+        (lambda: softmax(X, np.stack([LABELS, LABELS], axis=1)), "one whole number a row"),
+        (lambda: softmax(X, LABELS - 1), "targets go from -1 to 1, .* they must be from 0 to 2"),
+        (lambda: softmax(X, LABELS + 1), "targets go from 1 to 3"),
+        (lambda: softmax(X, LABELS[:-1]), "rows of inputs, but"),
+        (lambda: softmax(X, 1), "rows of inputs, but 1 of targets"),
+        (lambda: softmax(X, None), "targets must be real numbers, not of dtype object"),
+        (lambda: softmax(X[:0], LABELS[:0]), "there must be rows of numbers"),
+        (lambda: softmax(X[:, :0], LABELS), "there must be rows of numbers"),
+        (lambda: softmax(1.0, LABELS), "there must be rows of numbers"),
+        (lambda: softmax(X + 1j, LABELS), "inputs must be real numbers, not of dtype complex"),
+        (lambda: softmax(np.ma.masked_array(X), LABELS), "inputs are a masked array"),
+        (lambda: softmax([[1.0], [1.0, 2.0]], LABELS), "inputs can't be made an array"),
+        (lambda: DenseNet(X, Y, [InnerProduct("a", 3)], batch_size=2), "last layer puts out 3 numbers"),
+    ],
+)
+def test_data_that_cannot_be(make, said):
+    with pytest.raises(NetError, match=said):
+        make()

@@ -316,3 +316,67 @@ def test_what_a_snapshot_cant_hold_is_told_before_the_training(tmp_path):
     with pytest.raises(SolvergenError, match=r"what a net says of itself: extra\['data'\]"):
         solver.solve()
     assert solver.iter == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "diff", "said"),
+    [
+        ([1.0, 2.0], np.zeros(2, np.float32), "data of 'w' of the net 'scripted' is a list, not an array"),
+        (np.zeros(2, np.float32), None, "diff of 'w' of the net 'scripted' is a NoneType, not an array"),
+        (
+            np.zeros(3, np.float32),
+            np.zeros((3, 1), np.float32),
+            r"has the shape \(3,\), and its diff \(3, 1\)",
+        ),
+        (np.zeros((2, 3), np.float32).T, np.zeros((3, 2), np.float32), "'w' is not C-contiguous"),
+    ],
+)
+def test_parameters_are_arrays(data, diff, said):
+    with pytest.raises(SolvergenError, match=said):
+        make(Scripted(learnable=(Blob("w", data, diff),), layers=()))
+
+
+def test_a_net_for_tests_needs_no_gradients():
+    net = Scripted(learnable=(Blob("w", np.zeros(3, np.float32), None),), layers=())
+    assert make(Scripted(), [net], test_iter=(1,), test_interval=1).test()
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(6, dtype=np.float32)[::-1],
+        np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3)),
+        np.arange(6, dtype=">f4"),
+        lambda: np.matrix([[1.0, 2.0, 3.0]]),  # it warns
+        np.broadcast_to(np.float32(2), (4,)),
+        np.frombuffer(bytes(range(1, 14)), np.uint8)[1:].view(np.float32),
+        np.array([True, False]),
+        np.zeros(0, np.float32),
+    ],
+    ids=["reversed", "columns first", "swapped", "matrix", "broadcast", "misaligned", "bool", "empty"],
+)
+def test_outputs_of_any_layout_have_means(values):
+    values = values() if callable(values) else values
+    net = Scripted(made=lambda: (Output("a", values),))
+    wanted = np.asarray(values).ravel().astype(np.float64).tolist()
+    told = make(Scripted(), [net], test_iter=(2,), test_interval=1).test()
+    assert [one.value for one in told] == wanted
+    assert [one.value for one in score(net, 2, lambda *_: None).outputs] == wanted
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.ma.masked_array([1.0, 2.0], [False, True]), "is a masked array"),
+        (np.zeros(2, [("a", np.float32)]), "must be numbers"),
+        (np.zeros(2, "V2"), "must be numbers"),
+    ],
+    ids=["masked", "records", "void"],
+)
+def test_outputs_that_are_no_numbers(values, said):
+    net = Scripted(made=lambda: (Output("a", values),))
+    with pytest.raises(SolvergenError, match=said):
+        make(Scripted(), [net], test_iter=(2,), test_interval=1).test()
+    with pytest.raises(SolvergenError, match=said):
+        score(net, 2, lambda *_: None)

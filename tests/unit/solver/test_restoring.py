@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from solvergen.errors import SolvergenError
-from solvergen.solver import SolverParameters
+from solvergen.runtime.dtypes import numpy_dtype
+from solvergen.solver import SolverParameters, files
+from solvergen.solver.files.optimizers import optimizer_of
 from solvergen.solver.net.dense import DenseNet, InnerProduct, Param, Sliced
+from solvergen.solver.net.protocol import Blob, LayerBlobs, Output
 from solvergen.solver.training.events import Collected, Resumed, Warned
 from solvergen.solver.training.solver import Solver
+from tests.support.bits import assert_same_bits
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.standard_normal((8, 5)), RNG.standard_normal((8, 2))
@@ -324,3 +328,104 @@ def test_a_parameter_that_hdf5_lacks_and_nobody_shares(tmp_path):
             del root["data/c"].attrs[name]
     with pytest.raises(SolvergenError, match="parameter 1 of layer 'c' is missing"):
         own.load_weights(model)
+
+
+class OfAxes:
+    """A net of parameters of these shapes, whose gradients are random numbers of the pass."""
+
+    name = "axes"
+
+    def __init__(self, *shapes, dtype=np.float32):
+        self.learnable = tuple(
+            Blob(f"w{i}", np.ones(shape, dtype), np.zeros(shape, dtype), layer="all", index=i)
+            for i, shape in enumerate(shapes)
+        )
+        # What isn't learned may lie in memory as it likes.
+        self.beside = np.arange(6, dtype=dtype).reshape(2, 3).T
+        beside = Blob("beside", self.beside, self.beside, 0.0, 0.0, "all", len(shapes))
+        self.layers = (LayerBlobs("all", "Axes", (*self.learnable, beside)),)
+        self.passes = 0
+
+    def clear_diffs(self):
+        for blob in self.learnable:
+            blob.diff[...] = 0
+
+    def forward(self):
+        self.passes += 1
+        return (Output("loss", np.array(1, np.float32), 1.0),)
+
+    outputs = forward
+
+    def forward_backward(self):
+        self.forward()
+        rng = np.random.default_rng(self.passes)
+        for blob in self.learnable:
+            blob.diff[...] += rng.normal(size=blob.diff.shape).astype(blob.diff.dtype)
+        return 1.0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5", "SAFETENSORS"])
+def test_parameters_of_any_number_of_axes_go_on(tmp_path, form, dtype):
+    """A parameter without axes, too: its history came back with one."""
+
+    def begin():
+        net = OfAxes((), (0,), (2, 3), (2, 0, 3), (1,) * 32, dtype=numpy_dtype(dtype))
+        settings = {"base_lr": 0.1, "lr_policy": "fixed", "solver_mode": "CPU", "type": "Adam"}
+        files = {"snapshot_prefix": str(tmp_path / "s"), "snapshot_format": form}
+        return Solver(SolverParameters(**settings, **files), net, backend="numpy")
+
+    one, other = begin(), begin()
+    one.step(2)
+    _, state = one.snapshot()
+    other.net.beside[...] = 0
+    other.restore(state)
+    other.net.passes = one.net.passes
+    np.testing.assert_array_equal(other.net.beside, one.net.beside)
+    for solver in (one, other):
+        solver.step(2)
+    for mine, theirs in zip(one.net.learnable, other.net.learnable, strict=True):
+        assert_same_bits(mine.data, theirs.data)
+    for mine, theirs in zip(one.history, other.history, strict=True):
+        assert_same_bits(mine, theirs)
+
+
+@pytest.mark.parametrize("form", ["BINARYPROTO", "HDF5", "SAFETENSORS"])
+def test_what_is_read_only_in_a_net_stays(tmp_path, form):
+    """It is no obstacle where it has the file's numbers; where it has others, nothing changes."""
+
+    def begin(filled):
+        net = OfAxes((2, 3))
+        net.beside[...] = filled
+        net.beside.flags.writeable = False
+        settings = {"base_lr": 0.1, "lr_policy": "fixed", "solver_mode": "CPU", "type": "Adam"}
+        files = {"snapshot_prefix": str(tmp_path / "s"), "snapshot_format": form}
+        solver = Solver(SolverParameters(**settings, **files), net, backend="numpy")
+        solver.step(2)
+        return solver
+
+    first, same, other = begin(1), begin(1), begin(2)
+    model, state = first.snapshot()
+    first.step(1)
+    same.restore(state)
+    same.net.passes = 2
+    same.step(1)
+    assert_same_bits(same.net.learnable[0].data, first.net.learnable[0].data)
+    before = [array.copy() for array in (other.net.learnable[0].data, *other.history)]
+    for call in (lambda: other.restore(state), lambda: other.load_weights(model)):
+        with pytest.raises(SolvergenError, match=r"'beside', is read-only in the net and has other numbers"):
+            call()
+    for array, was in zip((other.net.learnable[0].data, *other.history), before, strict=True):
+        assert_same_bits(array, was)
+
+
+def test_a_state_of_a_parameter_without_axes_becomes_an_optimizers(tmp_path):
+    settings = {"base_lr": 0.1, "lr_policy": "fixed", "solver_mode": "CPU", "type": "Adam"}
+    to = {"snapshot_prefix": str(tmp_path / "s"), "snapshot_format": "SAFETENSORS"}
+    solver = Solver(SolverParameters(**settings, **to), OfAxes((), (2, 3)), backend="numpy")
+    solver.step(2)
+    state, model = files.read_pair(solver.snapshot()[1])
+    optimizer, _ = optimizer_of(state, model, "caffe_adam", chosen=None, source="it")
+    for name, number in (("history", 0), ("history2", 2)):
+        assert_same_bits(optimizer.state[name]["w0"], solver.history[number])
+        assert_same_bits(optimizer.state[name]["w1"], solver.history[number + 1])

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch isn't installed: pip install torch")
 
 from solvergen.adapters.torch_net import Batches, TorchNet  # noqa: E402
+from solvergen.errors import ArrayError  # noqa: E402
 from solvergen.solver import SolverParameters  # noqa: E402
 from solvergen.solver.net.error import NetError  # noqa: E402
 from solvergen.solver.net.protocol import Net, Seedable, Seekable, Sharing  # noqa: E402
@@ -243,3 +244,91 @@ def test_random_numbers_go_back_to_where_they_were(monkeypatch, gpus, given_back
     assert [int(values[0]) for values in seen] == [0, 1][:given_back]
     one.set_rng_state({name: value for name, value in state.items() if name != "cuda"})
     assert (torch.rand(3) == drawn).all()
+
+
+class Holds(torch.nn.Module):
+    """Has one parameter, and perhaps a buffer."""
+
+    def __init__(self, parameter, buffer=None):
+        super().__init__()
+        self.held = torch.nn.Parameter(parameter)
+        if buffer is not None:
+            self.register_buffer("beside", buffer)
+
+    def forward(self, x):
+        return x[:, :2] * self.held.float().sum()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: net(Holds(torch.ones(4, 5).t())), "parameter 'held' isn't contiguous"),
+        (lambda: net(Holds(torch.ones(2), torch.ones(1).expand(3))), "buffer 'beside' isn't contiguous"),
+        (
+            lambda: net(Holds(torch.ones(2).to(torch.float8_e5m2))),
+            "float8_e5m2: there can be float32",
+        ),
+        (
+            lambda: Batches([[1.0]], batch_size=1),
+            "tensors of rows .* not a list",
+        ),
+        (lambda: Batches(np.ones((2, 3)), batch_size=1), "not a ndarray"),
+        (lambda: Batches(torch.tensor(1.0), batch_size=1), "not a single number"),
+    ],
+)
+def test_tensors_that_cannot_be(make, said):
+    with pytest.raises(NetError, match=said):
+        make()
+
+
+def test_a_misaligned_parameter_is_said():
+    raw = torch.frombuffer(bytearray(21), dtype=torch.float32, offset=1, count=5)
+    with pytest.raises(ArrayError, match="'held' is misaligned"):
+        Solver(params(), net(Holds(raw)), backend="numpy")
+
+
+OUTPUTS = {
+    "negative bit": torch.tensor([1 + 2j, 3 - 4j]).conj().imag,
+    "transposed": torch.arange(6.0).reshape(2, 3).t(),
+    "expanded": torch.ones(1).expand(3),
+    "narrow": torch.tensor([1.0, 2.0]).to(torch.float8_e5m2),
+    "bfloat16": torch.tensor([1.0, 2.0]).bfloat16(),
+    "sparse": torch.tensor([0.0, 2.0]).to_sparse(),
+    "bool": torch.tensor([True]),
+}
+
+
+@pytest.mark.parametrize("debug_info", [False, True])
+@pytest.mark.parametrize("kind", OUTPUTS)
+def test_outputs_of_any_layout(kind, debug_info):
+    tensor = OUTPUTS[kind]
+
+    def compute(module, batch):
+        return {"beside": tensor, "loss": mse(module(batch[0]), batch[1])}
+
+    batches = Batches(X, Y, batch_size=4)
+    one = TorchNet(module(), data=batches, compute=compute, loss_weights={"loss": 1.0})
+    Solver(params(debug_info=debug_info), one, backend="numpy", log=Collected()).step(1)
+    wanted = tensor.to_dense() if kind == "sparse" else tensor
+    np.testing.assert_array_equal(one.outputs()[0].values, wanted.float().resolve_neg().numpy())
+
+
+def test_outputs_stay_what_the_pass_put_out():
+    def compute(module, batch):
+        return {"bias": module[2].bias, "loss": mse(module(batch[0]), batch[1])}
+
+    batches = Batches(X, Y, batch_size=4)
+    one = TorchNet(module(), data=batches, compute=compute, loss_weights={"loss": 1.0})
+    before = one.learnable[3].data.copy()
+    Solver(params(), one, backend="numpy").step(1)
+    assert (one.learnable[3].data != before).any()
+    np.testing.assert_array_equal(one.outputs()[0].values, before)
+
+
+def test_outputs_that_are_no_numbers():
+    def compute(module, batch):
+        return {"beside": torch.empty(2, device="meta"), "loss": mse(module(batch[0]), batch[1])}
+
+    one = TorchNet(module(), data=Batches(X, Y, batch_size=4), compute=compute, loss_weights={"loss": 1.0})
+    with pytest.raises(NetError, match="a meta tensor among what the net puts out"):
+        one.forward()

@@ -111,6 +111,9 @@ VALUES = st.recursive(
 )
 
 
+MASKED = np.ma.masked_array([1.0, 2.0], [False, True])
+
+
 @given(VALUES)
 @settings(max_examples=60, deadline=None)
 def test_extra_holds_whatever_it_is_given(value: Any) -> None:
@@ -118,7 +121,9 @@ def test_extra_holds_whatever_it_is_given(value: Any) -> None:
     assert alike(plain.decode(json.loads(text)), value)
 
 
-@pytest.mark.parametrize("value", [object(), {1: 2}, {"a": {3}}, np.array(["x"]), np.array([None]), 1j])
+@pytest.mark.parametrize(
+    "value", [object(), {1: 2}, {"a": {3}}, np.array(["x"]), np.array([None]), 1j, MASKED]
+)
 def test_extra_refuses_what_it_can_not_say(value: Any) -> None:
     with pytest.raises(SolverFileError, match="extra"):
         plain.encode(value)
