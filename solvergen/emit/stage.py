@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from solvergen.emit.body import body_lines, macro_condition
 from solvergen.emit.c_printer import CPrinter
-from solvergen.emit.terms import finished
+from solvergen.emit.terms import TOTALS, finished
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Expression, Reduce, names_in
 from solvergen.ir.program import Assign, Result
@@ -39,6 +39,15 @@ class OutputContext:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnContext:
+    """A column of a table of lines that a stage reads; ``kept``: that it writes, too, or only."""
+
+    table: str
+    index: int
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LinesContext:
     """What a stage reads, computes and keeps for lines of ``rank``: "rows", "columns" or "matrices".
 
@@ -58,8 +67,15 @@ class LinesContext:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Whose tables it reads: its own, and those of the matrix that a line is in."""
-        return tuple(dict.fromkeys((self.line, "matrix")))
+        """The tables of its own lines."""
+        return tuple(f"sg_{self.line}_{what}" for what in ("totals", "values", "states"))
+
+    @property
+    def columns(self) -> tuple[ColumnContext, ...]:
+        """The columns of these that it works on."""
+        read = [(i.table, i.index) for i in self.inputs if i.table in self.tables]
+        kept = [(o.table, o.index) for o in self.outputs]
+        return tuple(ColumnContext(*column, column in kept) for column in dict.fromkeys((*read, *kept)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +148,23 @@ class _Worker:
             return self._printer.text(e)
 
         lines = body_lines(body, self._printer, STAGE_INDENT, self._file, text)
-        return self._inputs(body, results, rank), tuple(lines), self._outputs(body, results, rank)
+        inputs = self._line_totals(body) + self._inputs(body, results, rank)
+        return inputs, tuple(lines), self._outputs(body, results, rank)
+
+    def _line_totals(self, body: Sequence[Assign]) -> tuple[InputContext, ...]:
+        """Those totals of lines that the body takes."""
+        return tuple(
+            InputContext(
+                TOTALS[reduction.along].format(column),
+                f"sg_{_LINES[reduction.along]}_totals",
+                column,
+                macro_condition(reduction.guard),
+            )
+            for column, reduction in (
+                self._totals[s.target, s.guard.table] for s in body if isinstance(s.value, Reduce)
+            )
+            if reduction.along.is_line
+        )
 
     def _inputs(
         self, body: Sequence[Assign], results: Sequence[Result], rank: Rank

@@ -60,6 +60,7 @@ class CpuLines:
                 for rank in ("rows", "columns", "matrices")
                 for array in (own[rank].totals, own[rank].values, own[rank].states)
             ),
+            *(own[rank].stride for rank in ("rows", "columns", "matrices")),
         )
         self.address = ctypes.addressof(self._lines)
         self._geometry = tables.geometry[positions]
