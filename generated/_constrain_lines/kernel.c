@@ -908,10 +908,9 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
         /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
         const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : 1;
-        const int64_t sg_apart = sg_across > 1 ? 1 : lines->row_stride; /* one total of a row from the next */
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
-            : lines->row_totals + 0 * sg_apart + sg_geometry[3] + sg_first;
+            : lines->row_totals + sg_geometry[3] + sg_first;
         const int64_t sg_down = (sg_rows + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
         double *const sg_column_partials = job->column_partials +
             (job->offsets[2 * (int64_t)tile->tensor + 1] +
@@ -991,11 +990,11 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
                     double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
 #if !(SG_OPTION_along_rows)
-                    sg_into[0 * sg_apart] = 0.0;
+                    sg_into[0] = 0.0;
 #endif
                     if (sg_count == SG_TILE_COLUMNS) {
 #if SG_OPTION_along_rows
-                    sg_into[0 * sg_apart] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
 #endif
                     continue;
                     }
@@ -1018,7 +1017,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
 #if SG_OPTION_along_rows
-                    sg_into[0 * sg_apart] = sg_part_sum(sg_row_0, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
 #endif
 #if !SG_OPTION_along_rows
                     sg_columns_sum(sg_columns_0 + sg_c, sg_column_0, 1, sg_count);
@@ -1060,10 +1059,10 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
 #if SG_OPTION_along_rows
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0 * sg_apart);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
 #else
                 for (int64_t sg_j = 0; sg_j < sg_behind; ++sg_j)
-                    sg_row_totals[sg_r + sg_j + 0 * sg_apart] = 0.0;
+                    sg_row_totals[sg_r + sg_j + 0] = 0.0;
 #endif
                 int64_t sg_b = 0;
                 if (sg_width == 1) {
@@ -1246,7 +1245,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_1(const struct sg_job *
         (void)lines;
         const int64_t sg_most = sg_width * tile->rows < SG_TERMS ? sg_width * tile->rows : SG_TERMS;
 #if SG_OPTION_unit && !SG_OPTION_along_rows
-        sg_repeat_columns(sg_constant_plus_column_norm_lines, lines->column_values + 0 * lines->column_stride + sg_geometry[4] + tile->matrix * sg_width + tile->column,
+        sg_repeat_columns(sg_constant_plus_column_norm_lines, lines->column_values + sg_geometry[4] + tile->matrix * sg_width + tile->column,
                           sg_columns_there, sg_wide ? sg_columns_there : sg_most);
 #endif
 #if !SG_OPTION_unit && !SG_OPTION_along_rows
@@ -1259,7 +1258,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_1(const struct sg_job *
 #if SG_OPTION_unit && SG_OPTION_along_rows
                 for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j)
                     sg_fill(sg_constant_plus_row_norm_lines + sg_j * SG_TILE_COLUMNS,
-                            lines->row_values[0 * lines->row_stride + sg_geometry[3] + sg_first + sg_r + sg_j], SG_TILE_COLUMNS);
+                            lines->row_values[sg_geometry[3] + sg_first + sg_r + sg_j], SG_TILE_COLUMNS);
 #endif
 #if !SG_OPTION_unit && SG_OPTION_along_rows
                 for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j)
@@ -1311,7 +1310,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_1(const struct sg_job *
                 const int64_t sg_at = (sg_first + sg_r) * sg_width;
                 const int64_t sg_count = sg_behind * sg_width;
 #if SG_OPTION_unit && SG_OPTION_along_rows
-                sg_expand_rows(sg_constant_plus_row_norm_lines, lines->row_values + 0 * lines->row_stride + sg_geometry[3],
+                sg_expand_rows(sg_constant_plus_row_norm_lines, lines->row_values + sg_geometry[3],
                                sg_width, sg_at, sg_count);
 #endif
 #if !SG_OPTION_unit && SG_OPTION_along_rows
@@ -1415,8 +1414,8 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
             const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_1(
-                lines->row_totals + 0 * lines->row_stride + sg_line,
-                lines->row_values + 0 * lines->row_stride + sg_line,
+                lines->row_totals + sg_line,
+                lines->row_values + sg_line,
                 lines->row_values + 1 * lines->row_stride + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
@@ -1495,8 +1494,8 @@ __attribute__((visibility("default"))) void sg_columns_stage_1(const struct sg_l
             const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_columns_run_1(
-                lines->column_totals + 0 * lines->column_stride + sg_line,
-                lines->column_values + 0 * lines->column_stride + sg_line,
+                lines->column_totals + sg_line,
+                lines->column_values + sg_line,
                 lines->column_values + 1 * lines->column_stride + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,

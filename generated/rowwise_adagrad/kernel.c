@@ -546,10 +546,9 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
         /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
         const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : 1;
-        const int64_t sg_apart = sg_across > 1 ? 1 : lines->row_stride; /* one total of a row from the next */
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
-            : lines->row_totals + 0 * sg_apart + sg_geometry[3] + sg_first;
+            : lines->row_totals + sg_geometry[3] + sg_first;
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
                 sg_many = 1;
@@ -568,7 +567,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
                     double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
                     if (sg_count == SG_TILE_COLUMNS) {
-                    sg_into[0 * sg_apart] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
                     continue;
                     }
                     const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
@@ -578,7 +577,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                    sg_into[0 * sg_apart] = sg_part_sum(sg_row_0, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
                     }
                 }
             }
@@ -600,7 +599,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0 * sg_apart);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
             }
         }
     }
@@ -659,9 +658,9 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
                 sg_many = chunk->count - sg_begin;
             if (sg_wide) {
                 const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
-                sg_fill(sg_sqrt_row_sum_new_plus_eps_lines, lines->row_values[0 * lines->row_stride + sg_geometry[3] + sg_in], sg_out);
+                sg_fill(sg_sqrt_row_sum_new_plus_eps_lines, lines->row_values[sg_geometry[3] + sg_in], sg_out);
             } else {
-                sg_expand_rows(sg_sqrt_row_sum_new_plus_eps_lines, lines->row_values + 0 * lines->row_stride + sg_geometry[3],
+                sg_expand_rows(sg_sqrt_row_sum_new_plus_eps_lines, lines->row_values + sg_geometry[3],
                                sg_width, sg_at, sg_many);
             }
             for (int64_t sg_piece = 0, sg_count; sg_piece < sg_many; sg_piece += sg_count) {
@@ -720,9 +719,9 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
             const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_1(
-                lines->row_totals + 0 * lines->row_stride + sg_line,
-                lines->row_states + 0 * lines->row_stride + sg_line,
-                lines->row_values + 0 * lines->row_stride + sg_line,
+                lines->row_totals + sg_line,
+                lines->row_states + sg_line,
+                lines->row_values + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,

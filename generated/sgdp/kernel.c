@@ -640,7 +640,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
         const int64_t sg_apart = sg_across > 1 ? 1 : lines->row_stride; /* one total of a row from the next */
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 5
-            : lines->row_totals + 0 * sg_apart + sg_geometry[3] + sg_first;
+            : lines->row_totals + sg_geometry[3] + sg_first;
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
                 sg_many = 1;
@@ -664,7 +664,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
                     double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 5;
                     if (sg_count == SG_TILE_COLUMNS) {
-                    sg_into[0 * sg_apart] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
                     sg_into[1 * sg_apart] = sg_row_sum(sg_halves_1 + sg_j * SG_TILE_COLUMNS / 2);
                     sg_into[2 * sg_apart] = sg_row_sum(sg_halves_2 + sg_j * SG_TILE_COLUMNS / 2);
                     sg_into[3 * sg_apart] = sg_row_sum(sg_halves_3 + sg_j * SG_TILE_COLUMNS / 2);
@@ -683,7 +683,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_4,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                    sg_into[0 * sg_apart] = sg_part_sum(sg_row_0, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
                     sg_into[1 * sg_apart] = sg_part_sum(sg_row_1, sg_count);
                     sg_into[2 * sg_apart] = sg_part_sum(sg_row_2, sg_count);
                     sg_into[3 * sg_apart] = sg_part_sum(sg_row_3, sg_count);
@@ -714,11 +714,13 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_4,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0 * sg_apart);
+                if (sg_geometry[6] > 1) {
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
                 sg_rows_sum(sg_row_1, sg_behind, sg_width, sg_row_totals + sg_r + 1 * sg_apart);
                 sg_rows_sum(sg_row_2, sg_behind, sg_width, sg_row_totals + sg_r + 2 * sg_apart);
                 sg_rows_sum(sg_row_3, sg_behind, sg_width, sg_row_totals + sg_r + 3 * sg_apart);
                 sg_rows_sum(sg_row_4, sg_behind, sg_width, sg_row_totals + sg_r + 4 * sg_apart);
+                }
             }
         }
     }
@@ -919,6 +921,8 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        if (sg_geometry[6] < 2)
+            continue;
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
@@ -926,12 +930,12 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
             const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_1(
-                lines->row_totals + 0 * lines->row_stride + sg_line,
+                lines->row_totals + sg_line,
                 lines->row_totals + 1 * lines->row_stride + sg_line,
                 lines->row_totals + 2 * lines->row_stride + sg_line,
                 lines->row_totals + 3 * lines->row_stride + sg_line,
                 lines->row_totals + 4 * lines->row_stride + sg_line,
-                lines->row_values + 0 * lines->row_stride + sg_line,
+                lines->row_values + sg_line,
                 lines->row_values + 1 * lines->row_stride + sg_line,
                 lines->row_values + 2 * lines->row_stride + sg_line,
                 lines->row_values + 3 * lines->row_stride + sg_line,

@@ -642,10 +642,9 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
         /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
         const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : 1;
-        const int64_t sg_apart = sg_across > 1 ? 1 : lines->row_stride; /* one total of a row from the next */
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
-            : lines->row_totals + 0 * sg_apart + sg_geometry[3] + sg_first;
+            : lines->row_totals + sg_geometry[3] + sg_first;
         const int64_t sg_down = (sg_rows + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
         double *const sg_column_partials = job->column_partials +
             (job->offsets[2 * (int64_t)tile->tensor + 1] +
@@ -653,14 +652,14 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
         for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i)
             sg_columns_0[sg_i] = 0;
         const int64_t sg_most = sg_width * tile->rows < SG_TERMS ? sg_width * tile->rows : SG_TERMS;
-        sg_repeat_columns(sg_col_max_before_lines, lines->column_values + 0 * lines->column_stride + sg_geometry[4] + tile->matrix * sg_width + tile->column,
+        sg_repeat_columns(sg_col_max_before_lines, lines->column_values + sg_geometry[4] + tile->matrix * sg_width + tile->column,
                           sg_columns_there, sg_wide ? sg_columns_there : sg_most);
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
                 sg_many = 1;
                 for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j)
                     sg_fill(sg_row_max_before_lines + sg_j * SG_TILE_COLUMNS,
-                            lines->row_values[0 * lines->row_stride + sg_geometry[3] + sg_first + sg_r + sg_j], SG_TILE_COLUMNS);
+                            lines->row_values[sg_geometry[3] + sg_first + sg_r + sg_j], SG_TILE_COLUMNS);
                 for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
                     const int64_t sg_count =
                         sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
@@ -682,7 +681,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
                     double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
                     if (sg_count == SG_TILE_COLUMNS) {
-                    sg_into[0 * sg_apart] = sg_row_larger(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[0] = sg_row_larger(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
                     continue;
                     }
                     const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
@@ -697,7 +696,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                    sg_into[0 * sg_apart] = sg_part_larger(sg_row_0, sg_count);
+                    sg_into[0] = sg_part_larger(sg_row_0, sg_count);
                     sg_columns_larger(sg_columns_0 + sg_c, sg_row_0, 1, sg_count);
                     }
                 }
@@ -718,7 +717,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     sg_behind = tile->rows - sg_r;
                 const int64_t sg_at = (sg_first + sg_r) * sg_width;
                 const int64_t sg_count = sg_behind * sg_width;
-                sg_expand_rows(sg_row_max_before_lines, lines->row_values + 0 * lines->row_stride + sg_geometry[3],
+                sg_expand_rows(sg_row_max_before_lines, lines->row_values + sg_geometry[3],
                                sg_width, sg_at, sg_count);
                     sg_run_0(
                         (sg_param *)buffers[0] + sg_at,
@@ -731,7 +730,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_larger(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0 * sg_apart);
+                sg_rows_larger(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
                 int64_t sg_b = 0;
                 if (sg_width == 1) {
                     const int64_t sg_tiles_there = sg_behind / SG_TILE_ROWS;
@@ -792,8 +791,8 @@ __attribute__((visibility("default"))) void sg_rows_stage_0(const struct sg_line
             const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_0(
-                lines->row_states + 0 * lines->row_stride + sg_line,
-                lines->row_values + 0 * lines->row_stride + sg_line,
+                lines->row_states + sg_line,
+                lines->row_values + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
@@ -837,8 +836,8 @@ __attribute__((visibility("default"))) void sg_columns_stage_0(const struct sg_l
             const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_columns_run_0(
-                lines->column_states + 0 * lines->column_stride + sg_line,
-                lines->column_values + 0 * lines->column_stride + sg_line,
+                lines->column_states + sg_line,
+                lines->column_values + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
@@ -883,8 +882,8 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
             const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_1(
-                lines->row_totals + 0 * lines->row_stride + sg_line,
-                lines->row_states + 0 * lines->row_stride + sg_line,
+                lines->row_totals + sg_line,
+                lines->row_states + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
@@ -929,8 +928,8 @@ __attribute__((visibility("default"))) void sg_columns_stage_1(const struct sg_l
             const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_columns_run_1(
-                lines->column_totals + 0 * lines->column_stride + sg_line,
-                lines->column_states + 0 * lines->column_stride + sg_line,
+                lines->column_totals + sg_line,
+                lines->column_states + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,

@@ -53,6 +53,7 @@ class LinesContext:
 
     ``line`` is what one of them is called. In a tensor's row of the table of geometries, column ``first`` has
     the number of its first line, ``per_matrix`` how many there are in a matrix (unless they are matrices).
+    ``of_matrices``: tensors of fewer than two axes have no use for it.
     """
 
     rank: str
@@ -61,6 +62,7 @@ class LinesContext:
     per_matrix: int | None
     number: int
     guard: str | None
+    of_matrices: bool
     inputs: tuple[InputContext, ...]
     body: tuple[str, ...]
     outputs: tuple[OutputContext, ...]
@@ -111,8 +113,11 @@ def _stage_context(schedule: Schedule, stage: Stage, printer: CPrinter, file: st
         guard = macro_condition(own.activity(schedule.options))
         parts = worker.work(own.body, own.results, own.rank)
         first, per_matrix = _GEOMETRY[own.rank]
+        of_matrices = not own.results and schedule.of_matrices.issuperset(s.target for s in own.body)
         lines.append(
-            LinesContext(own.rank.value, _LINES[own.rank], first, per_matrix, stage.number, guard, *parts)
+            LinesContext(
+                own.rank.value, _LINES[own.rank], first, per_matrix, stage.number, guard, of_matrices, *parts
+            )
         )
     guard = macro_condition(stage.activity(schedule.options))
     parts = worker.work(stage.body, stage.results, Rank.SCALAR)

@@ -678,10 +678,9 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
         /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
         const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : 1;
-        const int64_t sg_apart = sg_across > 1 ? 1 : lines->row_stride; /* one total of a row from the next */
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
-            : lines->row_totals + 0 * sg_apart + sg_geometry[3] + sg_first;
+            : lines->row_totals + sg_geometry[3] + sg_first;
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
                 sg_many = 1;
@@ -714,7 +713,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
                     double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
                     if (sg_count == SG_TILE_COLUMNS) {
-                    sg_into[0 * sg_apart] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
                     continue;
                     }
                     const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
@@ -738,7 +737,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                    sg_into[0 * sg_apart] = sg_part_sum(sg_row_0, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
                     }
                 }
             }
@@ -774,7 +773,9 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0 * sg_apart);
+                if (sg_geometry[6] > 1) {
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
+                }
             }
         }
     }
@@ -1476,7 +1477,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
         const int64_t sg_apart = sg_across > 1 ? 1 : lines->row_stride; /* one total of a row from the next */
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 4
-            : lines->row_totals + 1 * sg_apart + sg_geometry[3] + sg_first;
+            : lines->row_totals + 1 * lines->row_stride + sg_geometry[3] + sg_first;
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
                 sg_many = 1;
@@ -1512,7 +1513,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
                     for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
                     double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 4;
                     if (sg_count == SG_TILE_COLUMNS) {
-                    sg_into[0 * sg_apart] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
                     sg_into[1 * sg_apart] = sg_row_sum(sg_halves_1 + sg_j * SG_TILE_COLUMNS / 2);
                     sg_into[2 * sg_apart] = sg_row_sum(sg_halves_2 + sg_j * SG_TILE_COLUMNS / 2);
                     sg_into[3 * sg_apart] = sg_row_sum(sg_halves_3 + sg_j * SG_TILE_COLUMNS / 2);
@@ -1542,7 +1543,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
                         sg_row_3,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                    sg_into[0 * sg_apart] = sg_part_sum(sg_row_0, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
                     sg_into[1 * sg_apart] = sg_part_sum(sg_row_1, sg_count);
                     sg_into[2 * sg_apart] = sg_part_sum(sg_row_2, sg_count);
                     sg_into[3 * sg_apart] = sg_part_sum(sg_row_3, sg_count);
@@ -1584,10 +1585,12 @@ __attribute__((visibility("default"))) void sg_tile_pass_3(const struct sg_job *
                         sg_row_3,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0 * sg_apart);
+                if (sg_geometry[6] > 1) {
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
                 sg_rows_sum(sg_row_1, sg_behind, sg_width, sg_row_totals + sg_r + 1 * sg_apart);
                 sg_rows_sum(sg_row_2, sg_behind, sg_width, sg_row_totals + sg_r + 2 * sg_apart);
                 sg_rows_sum(sg_row_3, sg_behind, sg_width, sg_row_totals + sg_r + 3 * sg_apart);
+                }
             }
         }
     }
@@ -2009,6 +2012,8 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        if (sg_geometry[6] < 2)
+            continue;
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
@@ -2016,7 +2021,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
             const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_1(
-                lines->row_totals + 0 * lines->row_stride + sg_line,
+                lines->row_totals + sg_line,
                 lines->row_values + 1 * lines->row_stride + sg_line,
                 lines->row_values + 7 * lines->row_stride + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
@@ -2090,6 +2095,8 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        if (sg_geometry[6] < 2)
+            continue;
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
@@ -2102,7 +2109,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
                 lines->row_totals + 3 * lines->row_stride + sg_line,
                 lines->row_totals + 4 * lines->row_stride + sg_line,
                 lines->row_values + 7 * lines->row_stride + sg_line,
-                lines->row_values + 0 * lines->row_stride + sg_line,
+                lines->row_values + sg_line,
                 lines->row_values + 2 * lines->row_stride + sg_line,
                 lines->row_values + 3 * lines->row_stride + sg_line,
                 lines->row_values + 4 * lines->row_stride + sg_line,

@@ -1086,10 +1086,9 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
         /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
         const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : 1;
-        const int64_t sg_apart = sg_across > 1 ? 1 : lines->row_stride; /* one total of a row from the next */
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
-            : lines->row_totals + 0 * sg_apart + sg_geometry[3] + sg_first;
+            : lines->row_totals + sg_geometry[3] + sg_first;
         const int64_t sg_down = (sg_rows + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
         double *const sg_column_partials = job->column_partials +
             (job->offsets[2 * (int64_t)tile->tensor + 1] +
@@ -1128,7 +1127,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
                     for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
                     double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
                     if (sg_count == SG_TILE_COLUMNS) {
-                    sg_into[0 * sg_apart] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
                     continue;
                     }
                     const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
@@ -1151,7 +1150,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                    sg_into[0 * sg_apart] = sg_part_sum(sg_row_0, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
                     sg_columns_sum(sg_columns_0 + sg_c, sg_row_0, 1, sg_count);
                     }
                 }
@@ -1191,7 +1190,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0 * sg_apart);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
                 int64_t sg_b = 0;
                 if (sg_width == 1) {
                     const int64_t sg_tiles_there = sg_behind / SG_TILE_ROWS;
@@ -1379,7 +1378,7 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
                 const int64_t sg_there = sg_width > SG_KEPT ? sg_many : sg_width;
                 if (sg_width > SG_KEPT || sg_kept != sg_first_column) {
                     const int64_t sg_from = sg_first_column + (sg_width > SG_KEPT ? sg_column : 0);
-                    sg_round_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + 0 * lines->column_stride + sg_from, sg_there);
+                    sg_round_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + sg_from, sg_there);
                     sg_kept = sg_width > SG_KEPT ? -1 : sg_first_column;
                 }
                 if (sg_width > SG_KEPT)
@@ -1390,12 +1389,12 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
                 sg_expand_rows(sg_one_over_sqrt_exp_avg_sq_row_new_lines, lines->row_values + 2 * lines->row_stride + sg_geometry[3],
                                sg_width, sg_at, sg_many);
                 if (sg_at + sg_many > (sg_matrix + 1) * sg_rows * sg_width) {
-                    sg_expand_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + 0 * lines->column_stride + sg_geometry[4],
+                    sg_expand_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + sg_geometry[4],
                                       sg_rows, sg_width, sg_at, sg_many);
                     sg_kept = -1, sg_offset = 0;
                 } else if (sg_kept != sg_first_column) {
                     const int64_t sg_most = sg_rows * sg_width < SG_CHUNK + sg_width ? sg_rows * sg_width : SG_CHUNK + sg_width;
-                    sg_repeat_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + 0 * lines->column_stride + sg_first_column,
+                    sg_repeat_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + sg_first_column,
                                       sg_width, sg_most);
                     sg_kept = sg_first_column;
                 }
@@ -1864,10 +1863,9 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
         /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
         const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : 1;
-        const int64_t sg_apart = sg_across > 1 ? 1 : lines->row_stride; /* one total of a row from the next */
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
-            : lines->row_totals + 1 * sg_apart + sg_geometry[3] + sg_first;
+            : lines->row_totals + 1 * lines->row_stride + sg_geometry[3] + sg_first;
         const int64_t sg_down = (sg_rows + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
         double *const sg_column_partials = job->column_partials +
             (job->offsets[2 * (int64_t)tile->tensor + 1] +
@@ -1875,7 +1873,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
         for (int64_t sg_i = 0; sg_i < sg_columns_there; ++sg_i)
             sg_columns_0[sg_i] = 0;
         const int64_t sg_most = sg_width * tile->rows < SG_TERMS ? sg_width * tile->rows : SG_TERMS;
-        sg_repeat_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + 0 * lines->column_stride + sg_geometry[4] + tile->matrix * sg_width + tile->column,
+        sg_repeat_columns(sg_one_over_sqrt_exp_avg_sq_col_new_lines, lines->column_values + sg_geometry[4] + tile->matrix * sg_width + tile->column,
                           sg_columns_there, sg_wide ? sg_columns_there : sg_most);
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
@@ -1918,7 +1916,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
                     for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j) {
                     double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 1;
                     if (sg_count == SG_TILE_COLUMNS) {
-                    sg_into[0 * sg_apart] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
                     continue;
                     }
                     const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
@@ -1944,7 +1942,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                    sg_into[0 * sg_apart] = sg_part_sum(sg_row_0, sg_count);
+                    sg_into[0] = sg_part_sum(sg_row_0, sg_count);
                     sg_columns_sum(sg_columns_0 + sg_c, sg_row_0, 1, sg_count);
                     }
                 }
@@ -1991,7 +1989,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0 * sg_apart);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
                 int64_t sg_b = 0;
                 if (sg_width == 1) {
                     const int64_t sg_tiles_there = sg_behind / SG_TILE_ROWS;
@@ -2452,9 +2450,9 @@ __attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line
             const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_3(
-                lines->row_totals + 0 * lines->row_stride + sg_line,
-                lines->row_states + 0 * lines->row_stride + sg_line,
-                lines->row_values + 0 * lines->row_stride + sg_line,
+                lines->row_totals + sg_line,
+                lines->row_states + sg_line,
+                lines->row_values + sg_line,
                 lines->row_values + 2 * lines->row_stride + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
@@ -2510,9 +2508,9 @@ __attribute__((visibility("default"))) void sg_columns_stage_3(const struct sg_l
             const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_columns_run_3(
-                lines->column_totals + 0 * lines->column_stride + sg_line,
-                lines->column_states + 0 * lines->column_stride + sg_line,
-                lines->column_values + 0 * lines->column_stride + sg_line,
+                lines->column_totals + sg_line,
+                lines->column_states + sg_line,
+                lines->column_values + sg_line,
                 lines->column_values + 2 * lines->column_stride + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
@@ -2548,13 +2546,15 @@ __attribute__((visibility("default"))) void sg_matrices_stage_4(const struct sg_
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        if (sg_geometry[6] < 2)
+            continue;
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[5] + sg_l;
             sg_many = sg_end - sg_l;
             sg_matrices_run_4(
-                lines->matrix_totals + 0 * lines->matrix_stride + sg_line,
-                lines->matrix_values + 0 * lines->matrix_stride + sg_line,
+                lines->matrix_totals + sg_line,
+                lines->matrix_values + sg_line,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -2577,7 +2577,7 @@ double *restrict sg_row_values_1,
     (void)sg_row_values_0;
     (void)sg_row_values_1;
     for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
-        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_values[0 * sg_matrix_stride];
+        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_values[0];
         const double exp_avg_sq_row_new = sg_row_values_0[sg_l];
         // row_scale = sqrt(mean(exp_avg_sq_row, matrices)/exp_avg_sq_row)      specs/came.yaml:47
         const double row_scale = sg_sqrt64(sum_exp_avg_sq_row_new_matrices / (double)sg_geometry[1] / exp_avg_sq_row_new);
@@ -2592,6 +2592,8 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        if (sg_geometry[6] < 2)
+            continue;
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
@@ -2599,7 +2601,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
             const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_4(
-                lines->row_values + 0 * lines->row_stride + sg_line,
+                lines->row_values + sg_line,
                 lines->row_values + 1 * lines->row_stride + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
@@ -2659,10 +2661,10 @@ __attribute__((visibility("default"))) void sg_rows_stage_6(const struct sg_line
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_6(
                 lines->row_totals + 1 * lines->row_stride + sg_line,
-                lines->row_values + 0 * lines->row_stride + sg_line,
+                lines->row_values + sg_line,
                 lines->row_states + 1 * lines->row_stride + sg_line,
                 lines->row_values + 3 * lines->row_stride + sg_line,
-                lines->row_states + 0 * lines->row_stride + sg_line,
+                lines->row_states + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
@@ -2725,7 +2727,7 @@ __attribute__((visibility("default"))) void sg_columns_stage_6(const struct sg_l
                 lines->column_values + 2 * lines->column_stride + sg_line,
                 lines->column_states + 1 * lines->column_stride + sg_line,
                 lines->column_values + 1 * lines->column_stride + sg_line,
-                lines->column_states + 0 * lines->column_stride + sg_line,
+                lines->column_states + sg_line,
                 lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
@@ -2760,6 +2762,8 @@ __attribute__((visibility("default"))) void sg_matrices_stage_7(const struct sg_
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        if (sg_geometry[6] < 2)
+            continue;
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[5] + sg_l;
@@ -2804,6 +2808,8 @@ __attribute__((visibility("default"))) void sg_rows_stage_7(const struct sg_line
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        if (sg_geometry[6] < 2)
+            continue;
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;

@@ -107,16 +107,21 @@ class CpuLines:
         for line in one.line_reductions:
             counts, first = line_counts(line.source, self._geometry), first_lines(line.source, self._geometry)
             places, out = positions, totals
+            there = self._geometry[:, 6] > 1 if line.of_matrices else np.full(len(positions), True)
             if line.over == "matrices":
                 matrices = self._geometry[:, 0]
                 each = np.repeat(counts // np.maximum(matrices, 1), matrices)
                 within = np.arange(len(each)) - np.repeat(np.cumsum(matrices) - matrices, matrices)
                 first, counts = np.repeat(first, matrices) + within * each, each
                 places, out = self._numbers("matrices"), self._tables.tables["matrices"].totals
-            starts = np.ascontiguousarray(first, np.int64)
+                there = np.repeat(there, matrices)
+            if not there.any():
+                continue
+            starts = first[there].astype(np.int64)
+            ends, places = starts + counts[there], places[there]
             columns = [(line.value, line.target, line.kind == "max_abs")]
             values = self._tables.tables[line.source].values
-            made.append(Reducer(values, starts, places, columns, out, np.asarray(starts + counts, np.int64)))
+            made.append(Reducer(values, starts, places, columns, out, ends))
         return made
 
     def stages(self, kernel: ctypes.CDLL, stage: Stage) -> dict[int, list[tuple[int, int, int, int, int]]]:

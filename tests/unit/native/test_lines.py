@@ -125,6 +125,35 @@ def test_shipped_rules_at_these_shapes(name: str) -> None:
     assert_equal(a, b)
 
 
+@pytest.mark.parametrize("name", ["Adafactor", "CAME", "AdamP", "SGDP", "RowwiseAdagrad", "Liner"])
+def test_nothing_is_read_that_the_step_has_not_computed(name: str) -> None:
+    """Nor does anything hang on what is left out for tensors of fewer than two axes."""
+    shapes = [(), (9,), (5000,), (70, 300), (5000, 1), (1, 5000), (2, 3, 4)]
+    a, b = both(liner() if name == "Liner" else getattr(optimizers, name), shapes, "float32")
+    workspace = b._workspace
+    for t in range(2):
+        for table in workspace.lines.tables.values():
+            table.totals[...] = table.values[...] = np.nan
+        workspace.totals[...] = workspace.values[...] = np.nan
+        gradients = [values(shape, "float32", 100 * t + i) for i, shape in enumerate(shapes)]
+        a.step(gradients)
+        b.step(gradients)
+        assert_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["AdamP", "SGDP"])
+def test_vectors_have_no_totals_that_only_matrices_need(name: str) -> None:
+    shapes = [(3000,), (30, 40), ()]
+    _, opt = both(getattr(optimizers, name), shapes, "float32")
+    opt.step([values(shape, "float32", i) for i, shape in enumerate(shapes)])
+    rows = opt._workspace.lines.tables["rows"].totals
+    assert not rows[:3000].any()
+    assert rows[3000:3030].all()
+    assert not rows[3030:].any()
+    assert not opt._workspace.totals[[0, 2]].any()
+    assert opt._workspace.totals[1].all()
+
+
 @pytest.mark.parametrize("squares", [False, True])
 def test_a_reduction_that_options_leave_out(squares: bool) -> None:
     a, b = both(package(GUARDED, "guarded").Guarded, EDGES, "float32", squares=squares)
