@@ -1008,19 +1008,17 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
     }
 }
 
-/* Stage 1, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 1, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_1(
-const double *restrict sg_row_totals_0,
-double *restrict sg_row_states_0,
-double *restrict sg_row_values_0,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_row_totals_0,
+    double *restrict sg_row_states_0,
+    double *restrict sg_row_values_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_row_totals_0;
     (void)sg_row_states_0;
     (void)sg_row_values_0;
@@ -1047,14 +1045,11 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_1(
                 lines->row_totals + sg_line,
                 lines->row_states + sg_line,
                 lines->row_values + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -1062,19 +1057,17 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
     }
 }
 
-/* Stage 1, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 1, columns: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_columns_run_1(
-const double *restrict sg_column_totals_0,
-double *restrict sg_column_states_0,
-double *restrict sg_column_values_0,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_column_totals_0,
+    double *restrict sg_column_states_0,
+    double *restrict sg_column_values_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_column_totals_0;
     (void)sg_column_states_0;
     (void)sg_column_values_0;
@@ -1103,14 +1096,11 @@ __attribute__((visibility("default"))) void sg_columns_stage_1(const struct sg_l
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_columns_run_1(
                 lines->column_totals + sg_line,
                 lines->column_states + sg_line,
                 lines->column_values + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -1118,11 +1108,11 @@ __attribute__((visibility("default"))) void sg_columns_stage_1(const struct sg_l
     }
 }
 
-/* Stage 2, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 2, matrices: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_matrices_run_2(
-const double *restrict sg_matrix_totals_0,
-double *restrict sg_matrix_values_0,
+    const double *restrict sg_matrix_totals_0,
+    double *restrict sg_matrix_values_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
@@ -1160,11 +1150,11 @@ __attribute__((visibility("default"))) void sg_matrices_stage_2(const struct sg_
     }
 }
 
-/* Stage 2, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 2, rows: numbers of each, in float64, for one matrix at a time. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_2(
-const double *restrict sg_row_values_0,
-double *restrict sg_row_values_1,
+    const double *restrict sg_row_values_0,
+    double *restrict sg_row_values_1,
     const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,

@@ -1459,20 +1459,18 @@ __attribute__((visibility("default"))) void sg_stage_3(const struct sg_stage *st
     }
 }
 
-/* Stage 1, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 1, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_1(
-const double *restrict sg_row_totals_0,
-const double *restrict sg_row_states_0,
-double *restrict sg_row_values_0,
-double *restrict sg_row_values_2,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_row_totals_0,
+    const double *restrict sg_row_states_0,
+    double *restrict sg_row_values_0,
+    double *restrict sg_row_values_2,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_row_totals_0;
     (void)sg_row_states_0;
     (void)sg_row_values_0;
@@ -1501,15 +1499,12 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_1(
                 lines->row_totals + sg_line,
                 lines->row_states + sg_line,
                 lines->row_values + sg_line,
                 lines->row_values + 2 * lines->row_stride + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -1517,20 +1512,18 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
     }
 }
 
-/* Stage 1, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 1, columns: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_columns_run_1(
-const double *restrict sg_column_totals_0,
-const double *restrict sg_column_states_0,
-double *restrict sg_column_values_0,
-double *restrict sg_column_values_2,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_column_totals_0,
+    const double *restrict sg_column_states_0,
+    double *restrict sg_column_values_0,
+    double *restrict sg_column_values_2,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_column_totals_0;
     (void)sg_column_states_0;
     (void)sg_column_values_0;
@@ -1559,15 +1552,12 @@ __attribute__((visibility("default"))) void sg_columns_stage_1(const struct sg_l
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_columns_run_1(
                 lines->column_totals + sg_line,
                 lines->column_states + sg_line,
                 lines->column_values + sg_line,
                 lines->column_values + 2 * lines->column_stride + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -1575,11 +1565,11 @@ __attribute__((visibility("default"))) void sg_columns_stage_1(const struct sg_l
     }
 }
 
-/* Stage 2, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 2, matrices: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_matrices_run_2(
-const double *restrict sg_matrix_totals_0,
-double *restrict sg_matrix_values_0,
+    const double *restrict sg_matrix_totals_0,
+    double *restrict sg_matrix_values_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
@@ -1617,11 +1607,11 @@ __attribute__((visibility("default"))) void sg_matrices_stage_2(const struct sg_
     }
 }
 
-/* Stage 2, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 2, rows: numbers of each, in float64, for one matrix at a time. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_2(
-const double *restrict sg_row_values_0,
-double *restrict sg_row_values_1,
+    const double *restrict sg_row_values_0,
+    double *restrict sg_row_values_1,
     const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
@@ -1666,21 +1656,19 @@ __attribute__((visibility("default"))) void sg_rows_stage_2(const struct sg_line
     }
 }
 
-/* Stage 4, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 4, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_4(
-const double *restrict sg_row_totals_1,
-const double *restrict sg_row_values_0,
-double *restrict sg_row_states_1,
-double *restrict sg_row_values_3,
-double *restrict sg_row_states_0,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_row_totals_1,
+    const double *restrict sg_row_values_0,
+    double *restrict sg_row_states_1,
+    double *restrict sg_row_values_3,
+    double *restrict sg_row_states_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_row_totals_1;
     (void)sg_row_values_0;
     (void)sg_row_states_1;
@@ -1711,16 +1699,13 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_4(
                 lines->row_totals + 1 * lines->row_stride + sg_line,
                 lines->row_values + sg_line,
                 lines->row_states + 1 * lines->row_stride + sg_line,
                 lines->row_values + 3 * lines->row_stride + sg_line,
                 lines->row_states + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -1728,21 +1713,19 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
     }
 }
 
-/* Stage 4, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 4, columns: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_columns_run_4(
-const double *restrict sg_column_totals_1,
-const double *restrict sg_column_values_2,
-double *restrict sg_column_states_1,
-double *restrict sg_column_values_1,
-double *restrict sg_column_states_0,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_column_totals_1,
+    const double *restrict sg_column_values_2,
+    double *restrict sg_column_states_1,
+    double *restrict sg_column_values_1,
+    double *restrict sg_column_states_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_column_totals_1;
     (void)sg_column_values_2;
     (void)sg_column_states_1;
@@ -1774,16 +1757,13 @@ __attribute__((visibility("default"))) void sg_columns_stage_4(const struct sg_l
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_columns_run_4(
                 lines->column_totals + 1 * lines->column_stride + sg_line,
                 lines->column_values + 2 * lines->column_stride + sg_line,
                 lines->column_states + 1 * lines->column_stride + sg_line,
                 lines->column_values + 1 * lines->column_stride + sg_line,
                 lines->column_states + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -1791,11 +1771,11 @@ __attribute__((visibility("default"))) void sg_columns_stage_4(const struct sg_l
     }
 }
 
-/* Stage 5, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 5, matrices: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_matrices_run_5(
-const double *restrict sg_matrix_totals_1,
-double *restrict sg_matrix_values_1,
+    const double *restrict sg_matrix_totals_1,
+    double *restrict sg_matrix_values_1,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
@@ -1833,11 +1813,11 @@ __attribute__((visibility("default"))) void sg_matrices_stage_5(const struct sg_
     }
 }
 
-/* Stage 5, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 5, rows: numbers of each, in float64, for one matrix at a time. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_5(
-const double *restrict sg_row_values_3,
-double *restrict sg_row_values_4,
+    const double *restrict sg_row_values_3,
+    double *restrict sg_row_values_4,
     const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,

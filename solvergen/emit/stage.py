@@ -73,6 +73,11 @@ class LinesContext:
         return tuple(f"sg_{self.line}_{what}" for what in ("totals", "values", "states"))
 
     @property
+    def reads_matrices(self) -> bool:
+        """Whether it reads values of the matrix that its lines are in."""
+        return self.line != "matrix" and any(i.table == "sg_matrix_values" for i in self.inputs)
+
+    @property
     def columns(self) -> tuple[ColumnContext, ...]:
         """The columns of these that it works on."""
         read = [(i.table, i.index) for i in self.inputs if i.table in self.tables]

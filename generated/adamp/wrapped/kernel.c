@@ -1979,19 +1979,17 @@ __attribute__((visibility("default"))) void sg_stage_5(const struct sg_stage *st
     }
 }
 
-/* Stage 1, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 1, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_1(
-const double *restrict sg_row_totals_0,
-double *restrict sg_row_values_1,
-double *restrict sg_row_values_7,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_row_totals_0,
+    double *restrict sg_row_values_1,
+    double *restrict sg_row_values_7,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_row_totals_0;
     (void)sg_row_values_1;
     (void)sg_row_values_7;
@@ -2017,14 +2015,11 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_1(
                 lines->row_totals + sg_line,
                 lines->row_values + 1 * lines->row_stride + sg_line,
                 lines->row_values + 7 * lines->row_stride + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -2032,26 +2027,24 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
     }
 }
 
-/* Stage 4, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 4, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_4(
-const double *restrict sg_row_totals_1,
-const double *restrict sg_row_totals_2,
-const double *restrict sg_row_totals_3,
-const double *restrict sg_row_totals_4,
-const double *restrict sg_row_values_7,
-double *restrict sg_row_values_0,
-double *restrict sg_row_values_2,
-double *restrict sg_row_values_3,
-double *restrict sg_row_values_4,
-double *restrict sg_row_values_5,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_row_totals_1,
+    const double *restrict sg_row_totals_2,
+    const double *restrict sg_row_totals_3,
+    const double *restrict sg_row_totals_4,
+    const double *restrict sg_row_values_7,
+    double *restrict sg_row_values_0,
+    double *restrict sg_row_values_2,
+    double *restrict sg_row_values_3,
+    double *restrict sg_row_values_4,
+    double *restrict sg_row_values_5,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_row_totals_1;
     (void)sg_row_totals_2;
     (void)sg_row_totals_3;
@@ -2100,9 +2093,7 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_4(
                 lines->row_totals + 1 * lines->row_stride + sg_line,
                 lines->row_totals + 2 * lines->row_stride + sg_line,
@@ -2114,7 +2105,6 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
                 lines->row_values + 3 * lines->row_stride + sg_line,
                 lines->row_values + 4 * lines->row_stride + sg_line,
                 lines->row_values + 5 * lines->row_stride + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -2122,19 +2112,17 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
     }
 }
 
-/* Stage 5, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 5, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_5(
-const double *restrict sg_row_values_5,
-const double *restrict sg_row_values_7,
-double *restrict sg_row_values_6,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_row_values_5,
+    const double *restrict sg_row_values_7,
+    double *restrict sg_row_values_6,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_row_values_5;
     (void)sg_row_values_7;
     (void)sg_row_values_6;
@@ -2160,14 +2148,11 @@ __attribute__((visibility("default"))) void sg_rows_stage_5(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_5(
                 lines->row_values + 5 * lines->row_stride + sg_line,
                 lines->row_values + 7 * lines->row_stride + sg_line,
                 lines->row_values + 6 * lines->row_stride + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);

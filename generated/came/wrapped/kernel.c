@@ -2404,20 +2404,18 @@ __attribute__((visibility("default"))) void sg_stage_5(const struct sg_stage *st
     }
 }
 
-/* Stage 3, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 3, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_3(
-const double *restrict sg_row_totals_0,
-const double *restrict sg_row_states_0,
-double *restrict sg_row_values_0,
-double *restrict sg_row_values_2,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_row_totals_0,
+    const double *restrict sg_row_states_0,
+    double *restrict sg_row_values_0,
+    double *restrict sg_row_values_2,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_row_totals_0;
     (void)sg_row_states_0;
     (void)sg_row_values_0;
@@ -2446,15 +2444,12 @@ __attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_3(
                 lines->row_totals + sg_line,
                 lines->row_states + sg_line,
                 lines->row_values + sg_line,
                 lines->row_values + 2 * lines->row_stride + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -2462,20 +2457,18 @@ __attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line
     }
 }
 
-/* Stage 3, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 3, columns: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_columns_run_3(
-const double *restrict sg_column_totals_0,
-const double *restrict sg_column_states_0,
-double *restrict sg_column_values_0,
-double *restrict sg_column_values_2,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_column_totals_0,
+    const double *restrict sg_column_states_0,
+    double *restrict sg_column_values_0,
+    double *restrict sg_column_values_2,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_column_totals_0;
     (void)sg_column_states_0;
     (void)sg_column_values_0;
@@ -2504,15 +2497,12 @@ __attribute__((visibility("default"))) void sg_columns_stage_3(const struct sg_l
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_columns_run_3(
                 lines->column_totals + sg_line,
                 lines->column_states + sg_line,
                 lines->column_values + sg_line,
                 lines->column_values + 2 * lines->column_stride + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -2520,11 +2510,11 @@ __attribute__((visibility("default"))) void sg_columns_stage_3(const struct sg_l
     }
 }
 
-/* Stage 4, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 4, matrices: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_matrices_run_4(
-const double *restrict sg_matrix_totals_0,
-double *restrict sg_matrix_values_0,
+    const double *restrict sg_matrix_totals_0,
+    double *restrict sg_matrix_values_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
@@ -2562,11 +2552,11 @@ __attribute__((visibility("default"))) void sg_matrices_stage_4(const struct sg_
     }
 }
 
-/* Stage 4, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 4, rows: numbers of each, in float64, for one matrix at a time. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_4(
-const double *restrict sg_row_values_0,
-double *restrict sg_row_values_1,
+    const double *restrict sg_row_values_0,
+    double *restrict sg_row_values_1,
     const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
@@ -2611,21 +2601,19 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
     }
 }
 
-/* Stage 6, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 6, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_6(
-const double *restrict sg_row_totals_1,
-const double *restrict sg_row_values_0,
-double *restrict sg_row_states_1,
-double *restrict sg_row_values_3,
-double *restrict sg_row_states_0,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_row_totals_1,
+    const double *restrict sg_row_values_0,
+    double *restrict sg_row_states_1,
+    double *restrict sg_row_values_3,
+    double *restrict sg_row_states_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_row_totals_1;
     (void)sg_row_values_0;
     (void)sg_row_states_1;
@@ -2656,16 +2644,13 @@ __attribute__((visibility("default"))) void sg_rows_stage_6(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_6(
                 lines->row_totals + 1 * lines->row_stride + sg_line,
                 lines->row_values + sg_line,
                 lines->row_states + 1 * lines->row_stride + sg_line,
                 lines->row_values + 3 * lines->row_stride + sg_line,
                 lines->row_states + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -2673,21 +2658,19 @@ __attribute__((visibility("default"))) void sg_rows_stage_6(const struct sg_line
     }
 }
 
-/* Stage 6, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 6, columns: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_columns_run_6(
-const double *restrict sg_column_totals_1,
-const double *restrict sg_column_values_2,
-double *restrict sg_column_states_1,
-double *restrict sg_column_values_1,
-double *restrict sg_column_states_0,
-    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
+    const double *restrict sg_column_totals_1,
+    const double *restrict sg_column_values_2,
+    double *restrict sg_column_states_1,
+    double *restrict sg_column_values_1,
+    double *restrict sg_column_states_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
-    (void)sg_matrix_values, (void)sg_matrix_stride;
     (void)sg_column_totals_1;
     (void)sg_column_values_2;
     (void)sg_column_states_1;
@@ -2719,16 +2702,13 @@ __attribute__((visibility("default"))) void sg_columns_stage_6(const struct sg_l
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_columns_run_6(
                 lines->column_totals + 1 * lines->column_stride + sg_line,
                 lines->column_values + 2 * lines->column_stride + sg_line,
                 lines->column_states + 1 * lines->column_stride + sg_line,
                 lines->column_values + 1 * lines->column_stride + sg_line,
                 lines->column_states + sg_line,
-                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -2736,11 +2716,11 @@ __attribute__((visibility("default"))) void sg_columns_stage_6(const struct sg_l
     }
 }
 
-/* Stage 7, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 7, matrices: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_matrices_run_7(
-const double *restrict sg_matrix_totals_1,
-double *restrict sg_matrix_values_1,
+    const double *restrict sg_matrix_totals_1,
+    double *restrict sg_matrix_values_1,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
@@ -2778,11 +2758,11 @@ __attribute__((visibility("default"))) void sg_matrices_stage_7(const struct sg_
     }
 }
 
-/* Stage 7, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 7, rows: numbers of each, in float64, for one matrix at a time. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_7(
-const double *restrict sg_row_values_3,
-double *restrict sg_row_values_4,
+    const double *restrict sg_row_values_3,
+    double *restrict sg_row_values_4,
     const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
