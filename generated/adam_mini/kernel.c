@@ -172,6 +172,7 @@ struct sg_lines {
     int64_t column_stride;
     int64_t matrix_stride;
 };
+__attribute__((visibility("default"))) const int64_t sg_lines_size = sizeof(struct sg_lines); /* a runtime may have another */
 
 struct sg_job {
     void *const *pointers;        /* [tensors][SG_BUFFERS] */
@@ -385,7 +386,7 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
             const type low = i < count ? terms[i] : 0;                                                 \
             const type high = i + SG_TILE_COLUMNS / 2 < count ? terms[i + SG_TILE_COLUMNS / 2] : 0;    \
             halves[i] = one(low, high);                                                                    \
-    }                                                                                                      \
+        }                                                                                                  \
         return sg_row_##name(halves);                                                                      \
     }                                                                                                      \
                                                                                                            \
@@ -395,10 +396,10 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
         type lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
         int64_t half = 1;                                                                                  \
         if (width == 1) {                                                                                  \
-        for (int64_t r = 0; r < rows; ++r)                                                                 \
+            for (int64_t r = 0; r < rows; ++r)                                                             \
                 totals[r] = one(terms[r], (type)0);                                                        \
             return;                                                                                        \
-    }                                                                                                      \
+        }                                                                                                  \
         while (2 * half < width)                                                                           \
             half *= 2;                                                                                     \
         for (int64_t first = 0; first < rows; first += SG_ABREAST) {                                       \
@@ -409,13 +410,13 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
                     const int64_t at = r < there ? r * width + c : 0;                                      \
                     const type upper = c + half < width ? one(from[at + half], (type)0) : 0;               \
                     lanes[c * SG_ABREAST + r] = one(one(from[at], (type)0), upper);                            \
-    }                                                                                                      \
+                }                                                                                          \
             for (int64_t h = half / 2; h > 0; h /= 2)                                                      \
                 for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
                     lanes[i] = one(lanes[i], lanes[i + h * SG_ABREAST]);                                   \
             for (int64_t r = 0; r < there; ++r)                                                            \
                 totals[first + r] = lanes[r];                                                              \
-    }                                                                                                      \
+        }                                                                                                  \
     }                                                                                                      \
                                                                                                            \
     /* Totals of the only column of tiles below one another: one addition waits for another in a tile alone. */ \
@@ -425,16 +426,16 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
             const int64_t there = tiles - first < SG_CHAINS ? tiles - first : SG_CHAINS;                   \
             type chains[SG_CHAINS] = {0};                                                              \
             if (there == SG_CHAINS)                                                                        \
-                    for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                             \
+                for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                                 \
                     for (int64_t k = 0; k < SG_CHAINS; ++k)                                                \
                         chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
             else                                                                                           \
-            for (int64_t k = 0; k < there; ++k)                                                            \
+                for (int64_t k = 0; k < there; ++k)                                                        \
                     for (int64_t r = 0; r < SG_TILE_ROWS; ++r)                                             \
                         chains[k] = one(chains[k], terms[(first + k) * SG_TILE_ROWS + r]);                 \
             for (int64_t k = 0; k < there; ++k)                                                            \
                 totals[(first + k) * stride] = chains[k];                                                  \
-    }                                                                                                      \
+        }                                                                                                  \
     }                                                                                                      \
                                                                                                            \
     /* Adds terms of rows to totals of columns, from the top. */                                           \

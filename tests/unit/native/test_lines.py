@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from solvergen import optimizers
+from solvergen.errors import OptimizerError
 from solvergen.runtime.backends import cpu, cpu_lines, cpu_reductions
 from solvergen.runtime.backends.cpu_reductions import ColumnReducer, column_pieces
 from solvergen.runtime.lines import geometry_table, partial_offsets
+from solvergen.runtime.native.build import load
 from solvergen.runtime.native.library import library
 from tests.support.bits import assert_same_bits
 from tests.support.line_rule import liner, package
@@ -253,3 +255,9 @@ def test_columns_are_reduced_as_defined(largest: bool) -> None:
             ]
     assert_same_bits(out[:, 1:], np.array(expected))
     assert (out[:, 0] == 7.0).all()
+
+
+@pytest.mark.parametrize("text", ["const long long sg_tiles = 16;", "const long long sg_lines_size = 80;"])
+def test_kernels_of_other_tables_are_refused(text: str) -> None:
+    with pytest.raises(OptimizerError, match=r"kernel of AdamP .* another version .* solvergen build"):
+        cpu_lines.check_tables("AdamP", load({"kernel.c": text}))
