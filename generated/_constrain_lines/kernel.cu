@@ -840,6 +840,9 @@ sg_rows_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+#if SG_OPTION_along_rows
+        const double sg_row_total_0 = sg_row_totals[0];
+#endif
 #if !SG_OPTION_unit && SG_OPTION_along_rows
         const double low = sg_wide[0];
 #endif
@@ -858,7 +861,7 @@ sg_rows_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_ta
 
         // row_norm = norm2(param, rows)
 #if SG_OPTION_along_rows
-        const double row_norm = sg_sqrt64(sg_row_totals[0]);
+        const double row_norm = sg_sqrt64(sg_row_total_0);
 #endif
 #if SG_OPTION_along_rows
         const double constant_plus_row_norm = 1e-07 + row_norm;
@@ -907,6 +910,9 @@ sg_columns_stage_1(const int *sg_rows, const int *sg_positions, const double *sg
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+#if !SG_OPTION_along_rows
+        const double sg_column_total_0 = sg_column_totals[0];
+#endif
 #if !SG_OPTION_unit && !SG_OPTION_along_rows
         const double low = sg_wide[0];
 #endif
@@ -925,7 +931,7 @@ sg_columns_stage_1(const int *sg_rows, const int *sg_positions, const double *sg
 
         // column_norm = norm2(param, columns)
 #if !SG_OPTION_along_rows
-        const double column_norm = sg_sqrt64(sg_column_totals[0]);
+        const double column_norm = sg_sqrt64(sg_column_total_0);
 #endif
 #if !SG_OPTION_along_rows
         const double constant_plus_column_norm = 1e-07 + column_norm;

@@ -159,7 +159,7 @@ struct sg_tile {
 struct sg_lines {
     const int64_t *geometry;      /* [positions][SG_GEOMETRY]: matrices, rows, columns, the first row, column and
                                      matrix in these tables, number of axes */
-    double *row_totals;           /* [rows][SG_ROW_TOTALS], and so on */
+    double *row_totals;           /* of all rows the first total, then the second, and so on */
     double *row_values;
     double *row_states;
     double *column_totals;
@@ -168,7 +168,11 @@ struct sg_lines {
     double *matrix_totals;
     double *matrix_values;
     double *matrix_states;
+    int64_t row_stride;           /* from one column of the tables of rows to the next */
+    int64_t column_stride;
+    int64_t matrix_stride;
 };
+__attribute__((visibility("default"))) const int64_t sg_lines_size = sizeof(struct sg_lines); /* a runtime may have another */
 
 struct sg_job {
     void *const *pointers;        /* [tensors][SG_BUFFERS] */
@@ -245,15 +249,6 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 }
 
 #define SG_GEOMETRY 8
-#define SG_ROW_TOTALS 1
-#define SG_ROW_VALUES 1
-#define SG_ROW_STATES 1
-#define SG_COLUMN_TOTALS 1
-#define SG_COLUMN_VALUES 1
-#define SG_COLUMN_STATES 1
-#define SG_MATRIX_TOTALS 1
-#define SG_MATRIX_VALUES 1
-#define SG_MATRIX_STATES 1
 
 /* Elements of a tile's row: they are lanes. */
 #define SG_TILE_COLUMNS 256
@@ -283,19 +278,17 @@ SG_INLINE void sg_fill(sg_real *out, double value, int64_t count) {
 /* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
    elements of one count as a row. */
 static __attribute__((noinline, unused)) void sg_expand_rows(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t start,
-    int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t columns, int64_t start, int64_t count) {
     int64_t row = start / columns;
     int64_t length = columns - start % columns;
     if (columns == 1) {
-        values += row * stride;
         for (int64_t i = 0; i < count; ++i)
-            out[i] = (sg_real)values[i * stride];
+            out[i] = (sg_real)values[row + i];
         return;
     }
     for (int64_t i = 0; i < count; ++row, length = columns) {
         const int64_t end = length < count - i ? i + length : count;
-        const sg_real value = (sg_real)values[row * stride];
+        const sg_real value = (sg_real)values[row];
         /* Whole vectors: what is too much is overwritten by the next row, or lies behind the end. */
         for (int64_t j = i; j < end; j += SG_SLACK)
             for (int64_t k = 0; k < SG_SLACK; ++k)
@@ -306,42 +299,42 @@ static __attribute__((noinline, unused)) void sg_expand_rows(
 
 /* The values of columns from `values` on, rounded. */
 static __attribute__((noinline, unused)) void sg_round_columns(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t count) {
     for (int64_t i = 0; i < count; ++i)
-        out[i] = (sg_real)values[i * stride];
+        out[i] = (sg_real)values[i];
 }
 
 /* The values of the columns of one matrix, over and over. */
 static __attribute__((noinline, unused)) void sg_repeat_columns(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t columns, int64_t count) {
     if (columns == 1) {
         sg_fill(out, values[0], count);
         return;
     }
     const int64_t first = columns < count ? columns : count;
     for (int64_t i = 0; i < first; ++i)
-        out[i] = (sg_real)values[i * stride];
+        out[i] = (sg_real)values[i];
     for (int64_t i = first; i < count; ++i)
         out[i] = out[i - columns];
 }
 
 /* The values of columns, one for each of `count` elements from the start-th of a tensor on, of several matrices. */
 static __attribute__((noinline, unused)) void sg_expand_columns(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t rows, int64_t columns,
-    int64_t start, int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t rows, int64_t columns, int64_t start,
+    int64_t count) {
     const int64_t row = start / columns;
     int64_t column = start % columns;
     int64_t left = rows - row % rows; /* of the matrix */
-    values += row / rows * columns * stride;
+    values += row / rows * columns;
     for (int64_t i = 0; i < count; column = 0) {
         const int64_t length = columns - column < count - i ? columns - column : count - i;
-        const double *from = values + column * stride;
+        const double *from = values + column;
         for (int64_t j = 0; j < length; ++j)
-            out[i + j] = (sg_real)from[j * stride];
+            out[i + j] = (sg_real)from[j];
         i += length;
         if (--left == 0) {
             left = rows;
-            values += columns * stride;
+            values += columns;
         }
     }
 }
@@ -399,12 +392,12 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
                                                                                                            \
     /* Those of rows that are narrow and lie behind one another: +0.0 is combined with each lane. */       \
     static __attribute__((noinline, unused)) void sg_rows_##name(                                          \
-        const type *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
+        const type *restrict terms, int64_t rows, int64_t width, double *restrict totals) {                \
         type lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
         int64_t half = 1;                                                                                  \
         if (width == 1) {                                                                                  \
             for (int64_t r = 0; r < rows; ++r)                                                             \
-                totals[r * stride] = one(terms[r], (type)0);                                                   \
+                totals[r] = one(terms[r], (type)0);                                                        \
             return;                                                                                        \
         }                                                                                                  \
         while (2 * half < width)                                                                           \
@@ -422,7 +415,7 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
                 for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
                     lanes[i] = one(lanes[i], lanes[i + h * SG_ABREAST]);                                   \
             for (int64_t r = 0; r < there; ++r)                                                            \
-                totals[(first + r) * stride] = lanes[r];                                                   \
+                totals[first + r] = lanes[r];                                                              \
         }                                                                                                  \
     }                                                                                                      \
                                                                                                            \
@@ -554,10 +547,10 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
         (void)lines;
         /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-        const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : SG_ROW_TOTALS;
+        const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : 1;
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
-            : lines->row_totals + (sg_geometry[3] + sg_first) * SG_ROW_TOTALS + 0;
+            : lines->row_totals + sg_geometry[3] + sg_first;
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
                 sg_many = 1;
@@ -611,7 +604,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
             }
         }
     }
@@ -662,10 +655,10 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
                 sg_many = chunk->count - sg_begin;
             if (sg_wide) {
                 const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
-                sg_fill(sg_rate_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 0], sg_out);
+                sg_fill(sg_rate_lines, lines->row_values[sg_geometry[3] + sg_in], sg_out);
             } else {
-                sg_expand_rows(sg_rate_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 0,
-                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
+                sg_expand_rows(sg_rate_lines, lines->row_values + sg_geometry[3],
+                               sg_width, sg_at, sg_many);
             }
             for (int64_t sg_piece = 0, sg_count; sg_piece < sg_many; sg_piece += sg_count) {
                 sg_count = SG_PIECE < sg_many - sg_piece ? SG_PIECE : sg_many - sg_piece;
@@ -681,40 +674,37 @@ __attribute__((visibility("default"))) void sg_pass_1(const struct sg_job *job, 
     }
 }
 
-/* Stage 1, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 1, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_1(
-    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
-    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_row_totals_0,
+    double *restrict sg_row_states_0,
+    double *restrict sg_row_values_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    (void)sg_row_totals_0;
+    (void)sg_row_states_0;
+    (void)sg_row_values_0;
     for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
-        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
-        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
-        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
-        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-        const double *const sg_matrix_totals = sg_matrix_totals_at;
-        double *const sg_matrix_values = sg_matrix_values_at;
-        double *const sg_matrix_states = sg_matrix_states_at;
-        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sg_row_total_0 = sg_row_totals_0[sg_l];
         const double beta2 = sg_wide[0];
         const double one_minus_beta2 = sg_wide[1];
         const double sqrt_one_minus_beta2_pow_t = sg_wide[2];
         const double eps = sg_wide[3];
         const double lr_over_one_minus_beta1_pow_t = sg_wide[4];
-        const double exp_avg_sq = sg_row_states[0];
-        const double mean_grad_times_grad_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        const double exp_avg_sq = sg_row_states_0[sg_l];
+        const double mean_grad_times_grad_rows = sg_row_total_0 / (double)sg_geometry[2];
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2, blocks)      specs/adam_mini.yaml:36
         const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_times_grad_rows;
         // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/adam_mini.yaml:37
         const double denom = sg_sqrt64(exp_avg_sq_new) / sqrt_one_minus_beta2_pow_t + eps;
         // rate = lr/(1 - beta1**t)/denom      specs/adam_mini.yaml:38
         const double rate = lr_over_one_minus_beta1_pow_t / denom;
-        sg_row_values[0] = rate;
-        sg_row_states[0] = exp_avg_sq_new;
+        sg_row_values_0[sg_l] = rate;
+        sg_row_states_0[sg_l] = exp_avg_sq_new;
     }
 }
 
@@ -728,16 +718,11 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_1(
-                lines->row_totals + sg_line * SG_ROW_TOTALS,
-                lines->row_values + sg_line * SG_ROW_VALUES,
-                lines->row_states + sg_line * SG_ROW_STATES,
-                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
-                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
-                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                lines->row_totals + sg_line,
+                lines->row_states + sg_line,
+                lines->row_values + sg_line,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);

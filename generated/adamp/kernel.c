@@ -159,7 +159,7 @@ struct sg_tile {
 struct sg_lines {
     const int64_t *geometry;      /* [positions][SG_GEOMETRY]: matrices, rows, columns, the first row, column and
                                      matrix in these tables, number of axes */
-    double *row_totals;           /* [rows][SG_ROW_TOTALS], and so on */
+    double *row_totals;           /* of all rows the first total, then the second, and so on */
     double *row_values;
     double *row_states;
     double *column_totals;
@@ -168,7 +168,11 @@ struct sg_lines {
     double *matrix_totals;
     double *matrix_values;
     double *matrix_states;
+    int64_t row_stride;           /* from one column of the tables of rows to the next */
+    int64_t column_stride;
+    int64_t matrix_stride;
 };
+__attribute__((visibility("default"))) const int64_t sg_lines_size = sizeof(struct sg_lines); /* a runtime may have another */
 
 struct sg_job {
     void *const *pointers;        /* [tensors][SG_BUFFERS] */
@@ -245,15 +249,6 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 }
 
 #define SG_GEOMETRY 8
-#define SG_ROW_TOTALS 5
-#define SG_ROW_VALUES 8
-#define SG_ROW_STATES 1
-#define SG_COLUMN_TOTALS 1
-#define SG_COLUMN_VALUES 1
-#define SG_COLUMN_STATES 1
-#define SG_MATRIX_TOTALS 1
-#define SG_MATRIX_VALUES 1
-#define SG_MATRIX_STATES 1
 
 /* Elements of a tile's row: they are lanes. */
 #define SG_TILE_COLUMNS 256
@@ -283,19 +278,17 @@ SG_INLINE void sg_fill(sg_real *out, double value, int64_t count) {
 /* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
    elements of one count as a row. */
 static __attribute__((noinline, unused)) void sg_expand_rows(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t start,
-    int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t columns, int64_t start, int64_t count) {
     int64_t row = start / columns;
     int64_t length = columns - start % columns;
     if (columns == 1) {
-        values += row * stride;
         for (int64_t i = 0; i < count; ++i)
-            out[i] = (sg_real)values[i * stride];
+            out[i] = (sg_real)values[row + i];
         return;
     }
     for (int64_t i = 0; i < count; ++row, length = columns) {
         const int64_t end = length < count - i ? i + length : count;
-        const sg_real value = (sg_real)values[row * stride];
+        const sg_real value = (sg_real)values[row];
         /* Whole vectors: what is too much is overwritten by the next row, or lies behind the end. */
         for (int64_t j = i; j < end; j += SG_SLACK)
             for (int64_t k = 0; k < SG_SLACK; ++k)
@@ -306,42 +299,42 @@ static __attribute__((noinline, unused)) void sg_expand_rows(
 
 /* The values of columns from `values` on, rounded. */
 static __attribute__((noinline, unused)) void sg_round_columns(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t count) {
     for (int64_t i = 0; i < count; ++i)
-        out[i] = (sg_real)values[i * stride];
+        out[i] = (sg_real)values[i];
 }
 
 /* The values of the columns of one matrix, over and over. */
 static __attribute__((noinline, unused)) void sg_repeat_columns(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t columns, int64_t count) {
     if (columns == 1) {
         sg_fill(out, values[0], count);
         return;
     }
     const int64_t first = columns < count ? columns : count;
     for (int64_t i = 0; i < first; ++i)
-        out[i] = (sg_real)values[i * stride];
+        out[i] = (sg_real)values[i];
     for (int64_t i = first; i < count; ++i)
         out[i] = out[i - columns];
 }
 
 /* The values of columns, one for each of `count` elements from the start-th of a tensor on, of several matrices. */
 static __attribute__((noinline, unused)) void sg_expand_columns(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t rows, int64_t columns,
-    int64_t start, int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t rows, int64_t columns, int64_t start,
+    int64_t count) {
     const int64_t row = start / columns;
     int64_t column = start % columns;
     int64_t left = rows - row % rows; /* of the matrix */
-    values += row / rows * columns * stride;
+    values += row / rows * columns;
     for (int64_t i = 0; i < count; column = 0) {
         const int64_t length = columns - column < count - i ? columns - column : count - i;
-        const double *from = values + column * stride;
+        const double *from = values + column;
         for (int64_t j = 0; j < length; ++j)
-            out[i + j] = (sg_real)from[j * stride];
+            out[i + j] = (sg_real)from[j];
         i += length;
         if (--left == 0) {
             left = rows;
-            values += columns * stride;
+            values += columns;
         }
     }
 }
@@ -399,12 +392,12 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
                                                                                                            \
     /* Those of rows that are narrow and lie behind one another: +0.0 is combined with each lane. */       \
     static __attribute__((noinline, unused)) void sg_rows_##name(                                          \
-        const type *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
+        const type *restrict terms, int64_t rows, int64_t width, double *restrict totals) {                \
         type lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
         int64_t half = 1;                                                                                  \
         if (width == 1) {                                                                                  \
             for (int64_t r = 0; r < rows; ++r)                                                             \
-                totals[r * stride] = one(terms[r], (type)0);                                                   \
+                totals[r] = one(terms[r], (type)0);                                                        \
             return;                                                                                        \
         }                                                                                                  \
         while (2 * half < width)                                                                           \
@@ -422,7 +415,7 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
                 for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
                     lanes[i] = one(lanes[i], lanes[i + h * SG_ABREAST]);                                   \
             for (int64_t r = 0; r < there; ++r)                                                            \
-                totals[(first + r) * stride] = lanes[r];                                                   \
+                totals[first + r] = lanes[r];                                                              \
         }                                                                                                  \
     }                                                                                                      \
                                                                                                            \
@@ -682,10 +675,11 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
         (void)lines;
         /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-        const int64_t sg_stride = sg_across > 1 ? sg_across * 5 : SG_ROW_TOTALS;
+        const int64_t sg_stride = sg_across > 1 ? sg_across * 5 : 1;
+        const int64_t sg_apart = sg_across > 1 ? 1 : lines->row_stride; /* one total of a row from the next */
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 5
-            : lines->row_totals + (sg_geometry[3] + sg_first) * SG_ROW_TOTALS + 0;
+            : lines->row_totals + sg_geometry[3] + sg_first;
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
                 sg_many = 1;
@@ -711,10 +705,10 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                     double *const sg_into = sg_row_totals + (sg_r + sg_j) * sg_stride + sg_c / SG_TILE_COLUMNS * 5;
                     if (sg_count == SG_TILE_COLUMNS) {
                     sg_into[0] = sg_row_sum(sg_halves_0 + sg_j * SG_TILE_COLUMNS / 2);
-                    sg_into[1] = sg_row_sum(sg_halves_1 + sg_j * SG_TILE_COLUMNS / 2);
-                    sg_into[2] = sg_row_sum(sg_halves_2 + sg_j * SG_TILE_COLUMNS / 2);
-                    sg_into[3] = sg_row_sum(sg_halves_3 + sg_j * SG_TILE_COLUMNS / 2);
-                    sg_into[4] = sg_row_sum(sg_halves_4 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[1 * sg_apart] = sg_row_sum(sg_halves_1 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[2 * sg_apart] = sg_row_sum(sg_halves_2 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[3 * sg_apart] = sg_row_sum(sg_halves_3 + sg_j * SG_TILE_COLUMNS / 2);
+                    sg_into[4 * sg_apart] = sg_row_sum(sg_halves_4 + sg_j * SG_TILE_COLUMNS / 2);
                     continue;
                     }
                     const int64_t sg_at = (sg_first + sg_r + sg_j) * sg_width + tile->column + sg_c;
@@ -731,10 +725,10 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
                     sg_into[0] = sg_part_sum(sg_row_0, sg_count);
-                    sg_into[1] = sg_part_sum(sg_row_1, sg_count);
-                    sg_into[2] = sg_part_sum(sg_row_2, sg_count);
-                    sg_into[3] = sg_part_sum(sg_row_3, sg_count);
-                    sg_into[4] = sg_part_sum(sg_row_4, sg_count);
+                    sg_into[1 * sg_apart] = sg_part_sum(sg_row_1, sg_count);
+                    sg_into[2 * sg_apart] = sg_part_sum(sg_row_2, sg_count);
+                    sg_into[3 * sg_apart] = sg_part_sum(sg_row_3, sg_count);
+                    sg_into[4 * sg_apart] = sg_part_sum(sg_row_4, sg_count);
                     }
                 }
             }
@@ -762,11 +756,13 @@ __attribute__((visibility("default"))) void sg_tile_pass_0(const struct sg_job *
                         sg_row_4,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
-                sg_rows_sum(sg_row_1, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 1, sg_stride);
-                sg_rows_sum(sg_row_2, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 2, sg_stride);
-                sg_rows_sum(sg_row_3, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 3, sg_stride);
-                sg_rows_sum(sg_row_4, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 4, sg_stride);
+                if (sg_geometry[6] > 1) {
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
+                sg_rows_sum(sg_row_1, sg_behind, sg_width, sg_row_totals + sg_r + 1 * sg_apart);
+                sg_rows_sum(sg_row_2, sg_behind, sg_width, sg_row_totals + sg_r + 2 * sg_apart);
+                sg_rows_sum(sg_row_3, sg_behind, sg_width, sg_row_totals + sg_r + 3 * sg_apart);
+                sg_rows_sum(sg_row_4, sg_behind, sg_width, sg_row_totals + sg_r + 4 * sg_apart);
+                }
             }
         }
     }
@@ -840,10 +836,10 @@ __attribute__((visibility("default"))) void sg_pass_2(const struct sg_job *job, 
                 sg_many = chunk->count - sg_begin;
             if (sg_wide) {
                 const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
-                sg_fill(sg_radial_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 6], sg_out);
+                sg_fill(sg_radial_lines, lines->row_values[6 * lines->row_stride + sg_geometry[3] + sg_in], sg_out);
             } else {
-                sg_expand_rows(sg_radial_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 6,
-                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
+                sg_expand_rows(sg_radial_lines, lines->row_values + 6 * lines->row_stride + sg_geometry[3],
+                               sg_width, sg_at, sg_many);
             }
             for (int64_t sg_piece = 0, sg_count; sg_piece < sg_many; sg_piece += sg_count) {
                 sg_count = SG_PIECE < sg_many - sg_piece ? SG_PIECE : sg_many - sg_piece;
@@ -907,47 +903,66 @@ __attribute__((visibility("default"))) void sg_stage_2(const struct sg_stage *st
     }
 }
 
-/* Stage 1, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 1, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_1(
-    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
-    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_row_totals_0,
+    const double *restrict sg_row_totals_1,
+    const double *restrict sg_row_totals_2,
+    const double *restrict sg_row_totals_3,
+    const double *restrict sg_row_totals_4,
+    double *restrict sg_row_values_0,
+    double *restrict sg_row_values_1,
+    double *restrict sg_row_values_2,
+    double *restrict sg_row_values_3,
+    double *restrict sg_row_values_4,
+    double *restrict sg_row_values_5,
+    double *restrict sg_row_values_7,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    (void)sg_row_totals_0;
+    (void)sg_row_totals_1;
+    (void)sg_row_totals_2;
+    (void)sg_row_totals_3;
+    (void)sg_row_totals_4;
+    (void)sg_row_values_0;
+    (void)sg_row_values_1;
+    (void)sg_row_values_2;
+    (void)sg_row_values_3;
+    (void)sg_row_values_4;
+    (void)sg_row_values_5;
+    (void)sg_row_values_7;
     for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
-        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
-        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
-        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
-        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-        const double *const sg_matrix_totals = sg_matrix_totals_at;
-        double *const sg_matrix_values = sg_matrix_values_at;
-        double *const sg_matrix_states = sg_matrix_states_at;
-        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sg_row_total_0 = sg_row_totals_0[sg_l];
+        const double sg_row_total_1 = sg_row_totals_1[sg_l];
+        const double sg_row_total_2 = sg_row_totals_2[sg_l];
+        const double sg_row_total_3 = sg_row_totals_3[sg_l];
+        const double sg_row_total_4 = sg_row_totals_4[sg_l];
         const double eps = sg_wide[0];
         // size = count_nonzero(where(grad == 0, 1, grad), leading)      specs/adamp.yaml:44
-        const double size = sg_row_totals[0];
+        const double size = sg_row_total_0;
         // product = dot(param, grad, leading)      specs/adamp.yaml:45
-        const double product = sg_row_totals[1];
+        const double product = sg_row_total_1;
         // param_sq = dot(param, param, leading)      specs/adamp.yaml:46
-        const double param_sq = sg_row_totals[2];
+        const double param_sq = sg_row_total_2;
         // grad_sq = dot(grad, grad, leading)      specs/adamp.yaml:47
-        const double grad_sq = sg_row_totals[3];
+        const double grad_sq = sg_row_total_3;
         // inward = dot(param, step, leading)      specs/adamp.yaml:48
-        const double inward = sg_row_totals[4];
+        const double inward = sg_row_total_4;
         const double sqrt_param_sq = sg_sqrt64(param_sq);
         // cosine = abs(product)/(max(sqrt(param_sq), eps)*max(sqrt(grad_sq), eps))      specs/adamp.yaml:49
         const double cosine = sg_abs64(product) / (sg_max64(sqrt_param_sq, eps) * sg_max64(sg_sqrt64(grad_sq), eps));
         const double abs_cosine_times_sqrt_size = sg_abs64(cosine * sg_sqrt64(size));
-        sg_row_values[0] = abs_cosine_times_sqrt_size;
-        sg_row_values[1] = param_sq;
-        sg_row_values[2] = product;
-        sg_row_values[3] = grad_sq;
-        sg_row_values[4] = size;
-        sg_row_values[5] = inward;
-        sg_row_values[7] = sqrt_param_sq;
+        sg_row_values_0[sg_l] = abs_cosine_times_sqrt_size;
+        sg_row_values_1[sg_l] = param_sq;
+        sg_row_values_2[sg_l] = product;
+        sg_row_values_3[sg_l] = grad_sq;
+        sg_row_values_4[sg_l] = size;
+        sg_row_values_5[sg_l] = inward;
+        sg_row_values_7[sg_l] = sqrt_param_sq;
     }
 }
 
@@ -958,19 +973,25 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        if (sg_geometry[6] < 2)
+            continue;
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_1(
-                lines->row_totals + sg_line * SG_ROW_TOTALS,
-                lines->row_values + sg_line * SG_ROW_VALUES,
-                lines->row_states + sg_line * SG_ROW_STATES,
-                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
-                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
-                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                lines->row_totals + sg_line,
+                lines->row_totals + 1 * lines->row_stride + sg_line,
+                lines->row_totals + 2 * lines->row_stride + sg_line,
+                lines->row_totals + 3 * lines->row_stride + sg_line,
+                lines->row_totals + 4 * lines->row_stride + sg_line,
+                lines->row_values + sg_line,
+                lines->row_values + 1 * lines->row_stride + sg_line,
+                lines->row_values + 2 * lines->row_stride + sg_line,
+                lines->row_values + 3 * lines->row_stride + sg_line,
+                lines->row_values + 4 * lines->row_stride + sg_line,
+                lines->row_values + 5 * lines->row_stride + sg_line,
+                lines->row_values + 7 * lines->row_stride + sg_line,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -978,33 +999,29 @@ __attribute__((visibility("default"))) void sg_rows_stage_1(const struct sg_line
     }
 }
 
-/* Stage 2, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 2, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_2(
-    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
-    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_row_values_5,
+    const double *restrict sg_row_values_7,
+    double *restrict sg_row_values_6,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    (void)sg_row_values_5;
+    (void)sg_row_values_7;
+    (void)sg_row_values_6;
     for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
-        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
-        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
-        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
-        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-        const double *const sg_matrix_totals = sg_matrix_totals_at;
-        double *const sg_matrix_values = sg_matrix_values_at;
-        double *const sg_matrix_states = sg_matrix_states_at;
-        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
         const double eps = sg_wide[0];
         const double by_channel = sg_values[1];
         const double whole = sg_values[2];
-        const double inward = sg_row_values[5];
-        const double sqrt_param_sq = sg_row_values[7];
+        const double inward = sg_row_values_5[sg_l];
+        const double sqrt_param_sq = sg_row_values_7[sg_l];
         // radial = where(by_channel, inward/(sqrt(param_sq) + eps)**2, whole)      specs/adamp.yaml:55
         const double radial = by_channel ? inward / sg_ipow64(sqrt_param_sq + eps, 2.0) : whole;
-        sg_row_values[6] = radial;
+        sg_row_values_6[sg_l] = radial;
     }
 }
 
@@ -1018,16 +1035,11 @@ __attribute__((visibility("default"))) void sg_rows_stage_2(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_2(
-                lines->row_totals + sg_line * SG_ROW_TOTALS,
-                lines->row_values + sg_line * SG_ROW_VALUES,
-                lines->row_states + sg_line * SG_ROW_STATES,
-                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
-                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
-                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                lines->row_values + 5 * lines->row_stride + sg_line,
+                lines->row_values + 7 * lines->row_stride + sg_line,
+                lines->row_values + 6 * lines->row_stride + sg_line,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);

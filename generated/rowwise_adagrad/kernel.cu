@@ -717,10 +717,11 @@ sg_rows_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_row_total_0 = sg_row_totals[0];
         const double eps = sg_wide[0];
         const double row_sum = sg_row_states[0];
 
-        const double mean_g_next_times_g_next_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        const double mean_g_next_times_g_next_rows = sg_row_total_0 / (double)sg_geometry[2];
         // row_sum = row_sum + mean(g*g, leading)      specs/rowwise_adagrad.yaml:34
         const double row_sum_new = row_sum + mean_g_next_times_g_next_rows;
         const double sqrt_row_sum_new_plus_eps = sg_sqrt64(row_sum_new) + eps;

@@ -68,7 +68,7 @@ class PassContext:
     ("flat") or by "tiles", and the values of lines that it reads and forms. ``by_tiles``: targets that
     keep values of columns near do better to walk by tiles, and may. ``rows_together``: how many rows of a
     tile they do well to read side by side. ``row_first``: where the totals of its reductions of rows begin
-    in the table of these.
+    in the table of these. ``rows_of_matrices``: tensors of fewer than two axes have no use for them.
     """
 
     number: int
@@ -90,6 +90,7 @@ class PassContext:
     by_tiles: bool
     rows_together: int
     row_first: int
+    rows_of_matrices: bool
 
     @property
     def line_values(self) -> tuple[ScalarContext, ...]:
@@ -262,6 +263,7 @@ def _pass_context(unit: Unit, number: int, sweep: Pass, printer: CPrinter) -> Pa
         by_tiles=sweep.walk == "tiles" or (bool(column_values) and not along[Rank.SCALAR]),
         rows_together=_ROWS_TOGETHER.get(len(loads), 1) if column_reductions else 1,
         row_first=schedule.totals(Rank.ROWS).index(along[Rank.ROWS][0]) if along[Rank.ROWS] else 0,
+        rows_of_matrices=schedule.of_matrices.issuperset(r.name for r in along[Rank.ROWS]),
     )
 
 

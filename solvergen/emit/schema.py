@@ -162,6 +162,8 @@ def _pass(schedule: Schedule, sweep: Pass, first: Mapping[Rank, int]) -> list[st
         over = "matrices" if reduction.along.is_line else "tensor"
         lines.append(
             f"        LineReduction({string(reduction.source.value)}, {values.index(arg.name)}, "
-            f"{string(reduction.kind)}, {string(over)}, {schedule.totals(reduction.along).index(reduction)}),"
+            f"{string(reduction.kind)}, {string(over)}, {schedule.totals(reduction.along).index(reduction)}"
+            + (", of_matrices=True" if reduction.name in schedule.of_matrices else "")
+            + "),"
         )
     return [*lines, "    ),", "),"]

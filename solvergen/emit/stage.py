@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from solvergen.emit.body import body_lines, macro_condition
 from solvergen.emit.c_printer import CPrinter
-from solvergen.emit.terms import finished
+from solvergen.emit.terms import TOTALS, finished
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Expression, Reduce, names_in
 from solvergen.ir.program import Assign, Result
@@ -39,11 +39,21 @@ class OutputContext:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnContext:
+    """A column of a table of lines that a stage reads; ``kept``: that it writes, too, or only."""
+
+    table: str
+    index: int
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LinesContext:
     """What a stage reads, computes and keeps for lines of ``rank``: "rows", "columns" or "matrices".
 
     ``line`` is what one of them is called. In a tensor's row of the table of geometries, column ``first`` has
     the number of its first line, ``per_matrix`` how many there are in a matrix (unless they are matrices).
+    ``of_matrices``: tensors of fewer than two axes have no use for it.
     """
 
     rank: str
@@ -52,14 +62,27 @@ class LinesContext:
     per_matrix: int | None
     number: int
     guard: str | None
+    of_matrices: bool
     inputs: tuple[InputContext, ...]
     body: tuple[str, ...]
     outputs: tuple[OutputContext, ...]
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Whose tables it reads: its own, and those of the matrix that a line is in."""
-        return tuple(dict.fromkeys((self.line, "matrix")))
+        """The tables of its own lines."""
+        return tuple(f"sg_{self.line}_{what}" for what in ("totals", "values", "states"))
+
+    @property
+    def reads_matrices(self) -> bool:
+        """Whether it reads values of the matrix that its lines are in."""
+        return self.line != "matrix" and any(i.table == "sg_matrix_values" for i in self.inputs)
+
+    @property
+    def columns(self) -> tuple[ColumnContext, ...]:
+        """The columns of these that it works on."""
+        read = [(i.table, i.index) for i in self.inputs if i.table in self.tables]
+        kept = [(o.table, o.index) for o in self.outputs]
+        return tuple(ColumnContext(*column, column in kept) for column in dict.fromkeys((*read, *kept)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +118,11 @@ def _stage_context(schedule: Schedule, stage: Stage, printer: CPrinter, file: st
         guard = macro_condition(own.activity(schedule.options))
         parts = worker.work(own.body, own.results, own.rank)
         first, per_matrix = _GEOMETRY[own.rank]
+        of_matrices = not own.results and schedule.of_matrices.issuperset(s.target for s in own.body)
         lines.append(
-            LinesContext(own.rank.value, _LINES[own.rank], first, per_matrix, stage.number, guard, *parts)
+            LinesContext(
+                own.rank.value, _LINES[own.rank], first, per_matrix, stage.number, guard, of_matrices, *parts
+            )
         )
     guard = macro_condition(stage.activity(schedule.options))
     parts = worker.work(stage.body, stage.results, Rank.SCALAR)
@@ -132,7 +158,23 @@ class _Worker:
             return self._printer.text(e)
 
         lines = body_lines(body, self._printer, STAGE_INDENT, self._file, text)
-        return self._inputs(body, results, rank), tuple(lines), self._outputs(body, results, rank)
+        inputs = self._line_totals(body) + self._inputs(body, results, rank)
+        return inputs, tuple(lines), self._outputs(body, results, rank)
+
+    def _line_totals(self, body: Sequence[Assign]) -> tuple[InputContext, ...]:
+        """Those totals of lines that the body takes."""
+        return tuple(
+            InputContext(
+                TOTALS[reduction.along].format(column),
+                f"sg_{_LINES[reduction.along]}_totals",
+                column,
+                macro_condition(reduction.guard),
+            )
+            for column, reduction in (
+                self._totals[s.target, s.guard.table] for s in body if isinstance(s.value, Reduce)
+            )
+            if reduction.along.is_line
+        )
 
     def _inputs(
         self, body: Sequence[Assign], results: Sequence[Result], rank: Rank

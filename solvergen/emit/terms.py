@@ -20,12 +20,12 @@ _TERMS = {
     "count_nonzero": "(double)({0} != (sg_real)0.0 ? (sg_real)1.0 : (sg_real)0.0)",
 }
 TOTALS = {
-    Rank.SCALAR: "sg_totals",
-    Rank.MATRICES: "sg_matrix_totals",
-    Rank.ROWS: "sg_row_totals",
-    Rank.COLUMNS: "sg_column_totals",
+    Rank.SCALAR: "sg_totals[{}]",
+    Rank.MATRICES: "sg_matrix_total_{}",
+    Rank.ROWS: "sg_row_total_{}",
+    Rank.COLUMNS: "sg_column_total_{}",
 }
-"""The tables of totals, by what they are of."""
+"""What a stage calls totals, by what they are of: an element of a table, or what it has read of lines."""
 
 _SIZES = {
     Rank.SCALAR: "sg_size",
@@ -125,6 +125,6 @@ def formed_terms(
 
 def finished(reduction: Reduction, column: int) -> str:
     """The value of a complete reduction, from its total in ``column`` of all reductions."""
-    total = f"sg_over_all[{column}]" if reduction.over_all else f"{TOTALS[reduction.along]}[{column}]"
+    total = f"sg_over_all[{column}]" if reduction.over_all else TOTALS[reduction.along].format(column)
     size = "sg_total_size" if reduction.over_all else _SIZES[reduction.along]
     return _FINISHED.get(reduction.kind, "{total}").format(total=total, size=size)

@@ -132,6 +132,8 @@ class Schedule:
 
     ``view``: how tensors are read as matrices, if anything is made of lines. ``line_values`` and
     ``line_states`` are then what ``values`` and ``device_states`` are, for each rank of lines.
+    ``of_matrices``: names that nothing hangs on where a tensor has fewer than two axes; kernels may leave
+    them out there.
     """
 
     name: str
@@ -153,6 +155,7 @@ class Schedule:
     view: str = ""
     line_values: Mapping[Rank, tuple[Column, ...]] = field(default_factory=dict)
     line_states: Mapping[Rank, tuple[str, ...]] = field(default_factory=dict)
+    of_matrices: frozenset[str] = frozenset()
 
     @property
     def reductions(self) -> tuple[Reduction, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from solvergen.ir.guards import Guard
 from solvergen.ir.nodes import Reduce, names_in
 from solvergen.ir.program import Assign, Program, Result, Role
 from solvergen.ir.schedule import Column, LineStage, Schedule, Stage
 from solvergen.ir.types import LINE_RANKS, Rank
 from solvergen.ir.verify import verify_schedule
+from solvergen.passes.axes import only_of_matrices
 from solvergen.passes.fusion import Rule
 from solvergen.passes.segments import plan_segments
 from solvergen.passes.split import Split, split
@@ -44,7 +47,7 @@ def schedule(program: Program) -> Schedule:
     earliest = max((number + 1 for number in segmented.evaluations), default=0)
     stages = _stages(rule, parts, results, planned.levels, earliest)
     scalar_states = {s.name for s in program.with_role(Role.SCALAR_STATE)} - on_device
-    return verify_schedule(
+    made = verify_schedule(
         Schedule(
             program.name,
             program.options,
@@ -70,6 +73,7 @@ def schedule(program: Program) -> Schedule:
             line_states,
         )
     )
+    return replace(made, of_matrices=only_of_matrices(made))
 
 
 def _stages(

@@ -101,6 +101,7 @@ class LineReduction(NamedTuple):
     The terms are column ``value`` of the table of values of ``source``, formed by a stage (squares for
     ``norm2``, and so on): of ``kind`` it only matters whether the larger of two is taken. Its totals are
     column ``target`` of the table of totals of tensors, or (``over`` says so) of that of matrices.
+    ``of_matrices``: tensors of fewer than two axes have no use for it, so that it may be left out there.
     """
 
     source: Rank
@@ -108,6 +109,7 @@ class LineReduction(NamedTuple):
     kind: ReductionKind
     over: Literal["tensor", "matrices"]
     target: int
+    of_matrices: bool = False
 
 
 class Pass(NamedTuple):

@@ -176,11 +176,24 @@ def partial_offsets(geometry: HostArray) -> HostArray:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What belongs to the lines of one rank, float64, a row for each; at least one column each."""
+    """What belongs to the lines of one rank, float64, a row for each; at least one column each.
+
+    In memory it lies by columns, ``stride`` numbers from one to the next, because whoever reads a column
+    seldom wants the others.
+    """
 
     totals: HostArray
     values: HostArray
     states: HostArray
+    stride: int
+
+
+def _table(count: int, widths: Sequence[int]) -> Table:
+    """A table of zeros for so many lines, with so many totals, values and states of each."""
+    # Columns begin in different sets of the first cache, however many lines there are.
+    stride = -(-count // 8) * 8 + 8
+    totals, values, states = (np.zeros((max(1, width), stride))[:, :count].T for width in widths)
+    return Table(totals, values, states, stride)
 
 
 class LineTables:
@@ -211,9 +224,7 @@ class LineTables:
                     f"{MOST_LINES} at most; give some of them to another optimizer"
                 )
             totals, values = widths[rank]
-            self.tables[rank] = Table(
-                *(np.zeros((count, max(1, n))) for n in (totals, values, len(self.names[rank])))
-            )
+            self.tables[rank] = _table(count, (totals, values, len(self.names[rank])))
 
     def matrices(self, position: int) -> tuple[int, int, int]:
         """The matrices of a tensor."""

@@ -168,7 +168,7 @@ struct sg_tile {
 struct sg_lines {
     const int64_t *geometry;      /* [positions][SG_GEOMETRY]: matrices, rows, columns, the first row, column and
                                      matrix in these tables, number of axes */
-    double *row_totals;           /* [rows][SG_ROW_TOTALS], and so on */
+    double *row_totals;           /* of all rows the first total, then the second, and so on */
     double *row_values;
     double *row_states;
     double *column_totals;
@@ -177,7 +177,11 @@ struct sg_lines {
     double *matrix_totals;
     double *matrix_values;
     double *matrix_states;
+    int64_t row_stride;           /* from one column of the tables of rows to the next */
+    int64_t column_stride;
+    int64_t matrix_stride;
 };
+__attribute__((visibility("default"))) const int64_t sg_lines_size = sizeof(struct sg_lines); /* a runtime may have another */
 
 struct sg_job {
     void *const *pointers;        /* [tensors][SG_BUFFERS] */
@@ -254,15 +258,6 @@ SG_INLINE int64_t sg_first_row(const void *first, int64_t itemsize) {
 }
 
 #define SG_GEOMETRY 8
-#define SG_ROW_TOTALS 1
-#define SG_ROW_VALUES 2
-#define SG_ROW_STATES 1
-#define SG_COLUMN_TOTALS 1
-#define SG_COLUMN_VALUES 1
-#define SG_COLUMN_STATES 1
-#define SG_MATRIX_TOTALS 1
-#define SG_MATRIX_VALUES 1
-#define SG_MATRIX_STATES 1
 
 /* Elements of a tile's row: they are lanes. */
 #define SG_TILE_COLUMNS 256
@@ -292,19 +287,17 @@ SG_INLINE void sg_fill(sg_real *out, double value, int64_t count) {
 /* The values of rows, one for each of `count` elements from the start-th of a tensor on. Those of matrices, if all
    elements of one count as a row. */
 static __attribute__((noinline, unused)) void sg_expand_rows(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t start,
-    int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t columns, int64_t start, int64_t count) {
     int64_t row = start / columns;
     int64_t length = columns - start % columns;
     if (columns == 1) {
-        values += row * stride;
         for (int64_t i = 0; i < count; ++i)
-            out[i] = (sg_real)values[i * stride];
+            out[i] = (sg_real)values[row + i];
         return;
     }
     for (int64_t i = 0; i < count; ++row, length = columns) {
         const int64_t end = length < count - i ? i + length : count;
-        const sg_real value = (sg_real)values[row * stride];
+        const sg_real value = (sg_real)values[row];
         /* Whole vectors: what is too much is overwritten by the next row, or lies behind the end. */
         for (int64_t j = i; j < end; j += SG_SLACK)
             for (int64_t k = 0; k < SG_SLACK; ++k)
@@ -315,42 +308,42 @@ static __attribute__((noinline, unused)) void sg_expand_rows(
 
 /* The values of columns from `values` on, rounded. */
 static __attribute__((noinline, unused)) void sg_round_columns(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t count) {
     for (int64_t i = 0; i < count; ++i)
-        out[i] = (sg_real)values[i * stride];
+        out[i] = (sg_real)values[i];
 }
 
 /* The values of the columns of one matrix, over and over. */
 static __attribute__((noinline, unused)) void sg_repeat_columns(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t columns, int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t columns, int64_t count) {
     if (columns == 1) {
         sg_fill(out, values[0], count);
         return;
     }
     const int64_t first = columns < count ? columns : count;
     for (int64_t i = 0; i < first; ++i)
-        out[i] = (sg_real)values[i * stride];
+        out[i] = (sg_real)values[i];
     for (int64_t i = first; i < count; ++i)
         out[i] = out[i - columns];
 }
 
 /* The values of columns, one for each of `count` elements from the start-th of a tensor on, of several matrices. */
 static __attribute__((noinline, unused)) void sg_expand_columns(
-    sg_real *restrict out, const double *restrict values, int64_t stride, int64_t rows, int64_t columns,
-    int64_t start, int64_t count) {
+    sg_real *restrict out, const double *restrict values, int64_t rows, int64_t columns, int64_t start,
+    int64_t count) {
     const int64_t row = start / columns;
     int64_t column = start % columns;
     int64_t left = rows - row % rows; /* of the matrix */
-    values += row / rows * columns * stride;
+    values += row / rows * columns;
     for (int64_t i = 0; i < count; column = 0) {
         const int64_t length = columns - column < count - i ? columns - column : count - i;
-        const double *from = values + column * stride;
+        const double *from = values + column;
         for (int64_t j = 0; j < length; ++j)
-            out[i + j] = (sg_real)from[j * stride];
+            out[i + j] = (sg_real)from[j];
         i += length;
         if (--left == 0) {
             left = rows;
-            values += columns * stride;
+            values += columns;
         }
     }
 }
@@ -408,12 +401,12 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
                                                                                                            \
     /* Those of rows that are narrow and lie behind one another: +0.0 is combined with each lane. */       \
     static __attribute__((noinline, unused)) void sg_rows_##name(                                          \
-        const type *terms, int64_t rows, int64_t width, double *totals, int64_t stride) {                \
+        const type *restrict terms, int64_t rows, int64_t width, double *restrict totals) {                \
         type lanes[SG_TILE_COLUMNS / 4 * SG_ABREAST];                                                    \
         int64_t half = 1;                                                                                  \
         if (width == 1) {                                                                                  \
             for (int64_t r = 0; r < rows; ++r)                                                             \
-                totals[r * stride] = one(terms[r], (type)0);                                                   \
+                totals[r] = one(terms[r], (type)0);                                                        \
             return;                                                                                        \
         }                                                                                                  \
         while (2 * half < width)                                                                           \
@@ -431,7 +424,7 @@ static __attribute__((noinline, unused)) double sg_row_larger(const sg_real *hal
                 for (int64_t i = 0; i < h * SG_ABREAST; ++i)                                               \
                     lanes[i] = one(lanes[i], lanes[i + h * SG_ABREAST]);                                   \
             for (int64_t r = 0; r < there; ++r)                                                            \
-                totals[(first + r) * stride] = lanes[r];                                                   \
+                totals[first + r] = lanes[r];                                                              \
         }                                                                                                  \
     }                                                                                                      \
                                                                                                            \
@@ -1076,10 +1069,10 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
         (void)lines;
         /* Where a row is in one tile, that tile's total is its total. */
         const int64_t sg_across = (sg_width + SG_TILE_COLUMNS - 1) / SG_TILE_COLUMNS;
-        const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : SG_ROW_TOTALS;
+        const int64_t sg_stride = sg_across > 1 ? sg_across * 1 : 1;
         double *const sg_row_totals = sg_across > 1
             ? job->row_partials + (job->offsets[2 * (int64_t)tile->tensor] + sg_first * sg_across + tile->column / SG_TILE_COLUMNS) * 1
-            : lines->row_totals + (sg_geometry[3] + sg_first) * SG_ROW_TOTALS + 0;
+            : lines->row_totals + sg_geometry[3] + sg_first;
         const int64_t sg_down = (sg_rows + SG_TILE_ROWS - 1) / SG_TILE_ROWS;
         double *const sg_column_partials = job->column_partials +
             (job->offsets[2 * (int64_t)tile->tensor + 1] +
@@ -1178,7 +1171,7 @@ __attribute__((visibility("default"))) void sg_tile_pass_2(const struct sg_job *
                         sg_row_0,
                         job->values + sg_position * SG_VALUES,
                         (const sg_real *)job->table + (int64_t)job->rows[tile->tensor] * SG_SCALARS, sg_count);
-                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r * sg_stride + 0, sg_stride);
+                sg_rows_sum(sg_row_0, sg_behind, sg_width, sg_row_totals + sg_r + 0);
                 int64_t sg_b = 0;
                 if (sg_width == 1) {
                     const int64_t sg_tiles_there = sg_behind / SG_TILE_ROWS;
@@ -1361,26 +1354,26 @@ __attribute__((visibility("default"))) void sg_pass_4(const struct sg_job *job, 
             int64_t sg_offset = sg_column;
             if (sg_wide) {
                 const int64_t sg_out = sg_many < SG_PIECE ? sg_many : SG_PIECE;
-                sg_fill(sg_row_scale_lines, lines->row_values[(sg_geometry[3] + sg_in) * SG_ROW_VALUES + 1], sg_out);
+                sg_fill(sg_row_scale_lines, lines->row_values[1 * lines->row_stride + sg_geometry[3] + sg_in], sg_out);
                 const int64_t sg_there = sg_width > SG_KEPT ? sg_many : sg_width;
                 if (sg_width > SG_KEPT || sg_kept != sg_first_column) {
                     const int64_t sg_from = sg_first_column + (sg_width > SG_KEPT ? sg_column : 0);
-                    sg_round_columns(sg_col_scale_lines, lines->column_values + sg_from * SG_COLUMN_VALUES + 0, SG_COLUMN_VALUES, sg_there);
+                    sg_round_columns(sg_col_scale_lines, lines->column_values + sg_from, sg_there);
                     sg_kept = sg_width > SG_KEPT ? -1 : sg_first_column;
                 }
                 if (sg_width > SG_KEPT)
                     sg_offset = 0;
             } else {
-                sg_expand_rows(sg_row_scale_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1,
-                               SG_ROW_VALUES, sg_width, sg_at, sg_many);
+                sg_expand_rows(sg_row_scale_lines, lines->row_values + 1 * lines->row_stride + sg_geometry[3],
+                               sg_width, sg_at, sg_many);
                 if (sg_at + sg_many > (sg_matrix + 1) * sg_rows * sg_width) {
-                    sg_expand_columns(sg_col_scale_lines, lines->column_values + sg_geometry[4] * SG_COLUMN_VALUES + 0,
-                                      SG_COLUMN_VALUES, sg_rows, sg_width, sg_at, sg_many);
+                    sg_expand_columns(sg_col_scale_lines, lines->column_values + sg_geometry[4],
+                                      sg_rows, sg_width, sg_at, sg_many);
                     sg_kept = -1, sg_offset = 0;
                 } else if (sg_kept != sg_first_column) {
                     const int64_t sg_most = sg_rows * sg_width < SG_CHUNK + sg_width ? sg_rows * sg_width : SG_CHUNK + sg_width;
-                    sg_repeat_columns(sg_col_scale_lines, lines->column_values + sg_first_column * SG_COLUMN_VALUES + 0,
-                                      SG_COLUMN_VALUES, sg_width, sg_most);
+                    sg_repeat_columns(sg_col_scale_lines, lines->column_values + sg_first_column,
+                                      sg_width, sg_most);
                     sg_kept = sg_first_column;
                 }
             }
@@ -1729,14 +1722,14 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
         const int sg_wide = sg_width > SG_TILE_COLUMNS / 2;
         (void)lines;
         const int64_t sg_most = sg_width * tile->rows < SG_TERMS ? sg_width * tile->rows : SG_TERMS;
-        sg_repeat_columns(sg_col_scale_lines, lines->column_values + (sg_geometry[4] + tile->matrix * sg_width + tile->column) * SG_COLUMN_VALUES + 0,
-                          SG_COLUMN_VALUES, sg_columns_there, sg_wide ? sg_columns_there : sg_most);
+        sg_repeat_columns(sg_col_scale_lines, lines->column_values + sg_geometry[4] + tile->matrix * sg_width + tile->column,
+                          sg_columns_there, sg_wide ? sg_columns_there : sg_most);
         if (sg_wide) {
             for (int64_t sg_r = 0, sg_many; sg_r < tile->rows; sg_r += sg_many) {
                 sg_many = 1;
                 for (int64_t sg_j = 0; sg_j < sg_many; ++sg_j)
                     sg_fill(sg_row_scale_lines + sg_j * SG_TILE_COLUMNS,
-                            lines->row_values[(sg_geometry[3] + sg_first + sg_r + sg_j) * SG_ROW_VALUES + 1], SG_TILE_COLUMNS);
+                            lines->row_values[1 * lines->row_stride + sg_geometry[3] + sg_first + sg_r + sg_j], SG_TILE_COLUMNS);
                 for (int64_t sg_c = 0; sg_c < sg_columns_there; sg_c += SG_TILE_COLUMNS) {
                     const int64_t sg_count =
                         sg_columns_there - sg_c < SG_TILE_COLUMNS ? sg_columns_there - sg_c : SG_TILE_COLUMNS;
@@ -1777,8 +1770,8 @@ __attribute__((visibility("default"))) void sg_tile_pass_5(const struct sg_job *
                     sg_behind = tile->rows - sg_r;
                 const int64_t sg_at = (sg_first + sg_r) * sg_width;
                 const int64_t sg_count = sg_behind * sg_width;
-                sg_expand_rows(sg_row_scale_lines, lines->row_values + sg_geometry[3] * SG_ROW_VALUES + 1,
-                               SG_ROW_VALUES, sg_width, sg_at, sg_count);
+                sg_expand_rows(sg_row_scale_lines, lines->row_values + 1 * lines->row_stride + sg_geometry[3],
+                               sg_width, sg_at, sg_count);
                     sg_run_5(
                         (sg_param *)buffers[0] + sg_at,
                         (sg_grad *)buffers[1] + sg_at,
@@ -1916,33 +1909,30 @@ __attribute__((visibility("default"))) void sg_stage_5(const struct sg_stage *st
     }
 }
 
-/* Stage 3, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 3, rows: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_3(
-    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
-    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_row_totals_0,
+    double *restrict sg_row_states_0,
+    double *restrict sg_row_values_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    (void)sg_row_totals_0;
+    (void)sg_row_states_0;
+    (void)sg_row_values_0;
     for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
-        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
-        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
-        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
-        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-        const double *const sg_matrix_totals = sg_matrix_totals_at;
-        double *const sg_matrix_values = sg_matrix_values_at;
-        double *const sg_matrix_states = sg_matrix_states_at;
-        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sg_row_total_0 = sg_row_totals_0[sg_l];
         const double one_minus_weight = sg_wide[6];
         const double weight = sg_wide[7];
-        const double row_var = sg_row_states[0];
-        const double mean_g_times_g_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        const double row_var = sg_row_states_0[sg_l];
+        const double mean_g_times_g_rows = sg_row_total_0 / (double)sg_geometry[2];
         // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:44
         const double row_var_new = one_minus_weight * row_var + weight * mean_g_times_g_rows;
-        sg_row_values[0] = row_var_new;
-        sg_row_states[0] = row_var_new;
+        sg_row_values_0[sg_l] = row_var_new;
+        sg_row_states_0[sg_l] = row_var_new;
     }
 }
 
@@ -1956,16 +1946,11 @@ __attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[3] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[1];
-            const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_rows_run_3(
-                lines->row_totals + sg_line * SG_ROW_TOTALS,
-                lines->row_values + sg_line * SG_ROW_VALUES,
-                lines->row_states + sg_line * SG_ROW_STATES,
-                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
-                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
-                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                lines->row_totals + sg_line,
+                lines->row_states + sg_line,
+                lines->row_values + sg_line,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -1973,35 +1958,32 @@ __attribute__((visibility("default"))) void sg_rows_stage_3(const struct sg_line
     }
 }
 
-/* Stage 3, columns: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 3, columns: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_columns_run_3(
-    const double *restrict sg_column_totals_at, double *restrict sg_column_values_at, double *restrict sg_column_states_at,
-    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_column_totals_0,
+    double *restrict sg_column_states_0,
+    double *restrict sg_column_values_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    (void)sg_column_totals_0;
+    (void)sg_column_states_0;
+    (void)sg_column_values_0;
     for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
-        const double *const sg_column_totals = sg_column_totals_at + sg_l * SG_COLUMN_TOTALS;
-        double *const sg_column_values = sg_column_values_at + sg_l * SG_COLUMN_VALUES;
-        double *const sg_column_states = sg_column_states_at + sg_l * SG_COLUMN_STATES;
-        (void)sg_column_totals, (void)sg_column_values, (void)sg_column_states;
-        const double *const sg_matrix_totals = sg_matrix_totals_at;
-        double *const sg_matrix_values = sg_matrix_values_at;
-        double *const sg_matrix_states = sg_matrix_states_at;
-        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
+        const double sg_column_total_0 = sg_column_totals_0[sg_l];
         const double one_minus_weight = sg_wide[6];
         const double weight = sg_wide[7];
-        const double col_var = sg_column_states[0];
-        const double mean_g_times_g_columns = sg_column_totals[0] / (double)sg_geometry[1];
+        const double col_var = sg_column_states_0[sg_l];
+        const double mean_g_times_g_columns = sg_column_total_0 / (double)sg_geometry[1];
         // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:45
         const double col_var_new = one_minus_weight * col_var + weight * mean_g_times_g_columns;
         // col_scale = where(ndim(param) > 1, 1/sqrt(col_var), 1)      specs/adafactor.yaml:47
         const double col_scale = (double)sg_geometry[6] > 1.0 ? 1.0 / sg_sqrt64(col_var_new) : 1.0;
-        sg_column_values[0] = col_scale;
-        sg_column_states[0] = col_var_new;
+        sg_column_values_0[sg_l] = col_scale;
+        sg_column_states_0[sg_l] = col_var_new;
     }
 }
 
@@ -2015,16 +1997,11 @@ __attribute__((visibility("default"))) void sg_columns_stage_3(const struct sg_l
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[4] + sg_l;
-            const int64_t sg_matrix = sg_geometry[5] + sg_l / sg_geometry[2];
-            const int64_t sg_left = sg_geometry[2] - sg_l % sg_geometry[2];
-            sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
+            sg_many = sg_end - sg_l;
             sg_columns_run_3(
-                lines->column_totals + sg_line * SG_COLUMN_TOTALS,
-                lines->column_values + sg_line * SG_COLUMN_VALUES,
-                lines->column_states + sg_line * SG_COLUMN_STATES,
-                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
-                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
-                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                lines->column_totals + sg_line,
+                lines->column_states + sg_line,
+                lines->column_values + sg_line,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -2032,22 +2009,22 @@ __attribute__((visibility("default"))) void sg_columns_stage_3(const struct sg_l
     }
 }
 
-/* Stage 4, matrices: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 4, matrices: numbers of each, in float64. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_matrices_run_4(
-    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_matrix_totals_0,
+    double *restrict sg_matrix_values_0,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    (void)sg_matrix_totals_0;
+    (void)sg_matrix_values_0;
     for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
-        const double *const sg_matrix_totals = sg_matrix_totals_at + sg_l * SG_MATRIX_TOTALS;
-        double *const sg_matrix_values = sg_matrix_values_at + sg_l * SG_MATRIX_VALUES;
-        double *const sg_matrix_states = sg_matrix_states_at + sg_l * SG_MATRIX_STATES;
-        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
-        const double sum_row_var_new_matrices = sg_matrix_totals[0];
-        sg_matrix_values[0] = sum_row_var_new_matrices;
+        const double sg_matrix_total_0 = sg_matrix_totals_0[sg_l];
+        const double sum_row_var_new_matrices = sg_matrix_total_0;
+        sg_matrix_values_0[sg_l] = sum_row_var_new_matrices;
     }
 }
 
@@ -2058,15 +2035,15 @@ __attribute__((visibility("default"))) void sg_matrices_stage_4(const struct sg_
         const struct sg_chunk *piece = &job->pieces[sg_p];
         const int64_t sg_position = stage->positions[piece->tensor];
         const int64_t *const sg_geometry = lines->geometry + sg_position * SG_GEOMETRY;
+        if (sg_geometry[6] < 2)
+            continue;
         const int64_t sg_end = piece->start + piece->count;
         for (int64_t sg_l = piece->start, sg_many; sg_l < sg_end; sg_l += sg_many) {
             const int64_t sg_line = sg_geometry[5] + sg_l;
-            const int64_t sg_matrix = sg_line;
             sg_many = sg_end - sg_l;
             sg_matrices_run_4(
-                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
-                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
-                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                lines->matrix_totals + sg_line,
+                lines->matrix_values + sg_line,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);
@@ -2074,31 +2051,27 @@ __attribute__((visibility("default"))) void sg_matrices_stage_4(const struct sg_
     }
 }
 
-/* Stage 4, rows: numbers of each, in float64. Lines of one matrix; a function of its own, because compilers
-   trust `restrict` on parameters only. */
+/* Stage 4, rows: numbers of each, in float64, for one matrix at a time. A function of
+   its own, because compilers trust `restrict` on parameters only. */
 static __attribute__((noinline)) void sg_rows_run_4(
-    const double *restrict sg_row_totals_at, double *restrict sg_row_values_at, double *restrict sg_row_states_at,
-    const double *restrict sg_matrix_totals_at, double *restrict sg_matrix_values_at, double *restrict sg_matrix_states_at,
+    const double *restrict sg_row_values_0,
+    double *restrict sg_row_values_1,
+    const double *restrict sg_matrix_values, int64_t sg_matrix_stride,
     const double *restrict sg_wide, const double *restrict sg_totals, const double *restrict sg_over_all,
     const double *restrict sg_values, const double *restrict sg_states, const double *restrict sg_shared,
     const int64_t *restrict sg_geometry, double sg_size, double sg_total_size, int64_t sg_count) {
     (void)sg_wide, (void)sg_totals, (void)sg_over_all, (void)sg_size, (void)sg_total_size;
     (void)sg_values, (void)sg_states, (void)sg_shared, (void)sg_geometry;
+    (void)sg_matrix_values, (void)sg_matrix_stride;
+    (void)sg_row_values_0;
+    (void)sg_row_values_1;
     for (int64_t sg_l = 0; sg_l < sg_count; ++sg_l) {
-        const double *const sg_row_totals = sg_row_totals_at + sg_l * SG_ROW_TOTALS;
-        double *const sg_row_values = sg_row_values_at + sg_l * SG_ROW_VALUES;
-        double *const sg_row_states = sg_row_states_at + sg_l * SG_ROW_STATES;
-        (void)sg_row_totals, (void)sg_row_values, (void)sg_row_states;
-        const double *const sg_matrix_totals = sg_matrix_totals_at;
-        double *const sg_matrix_values = sg_matrix_values_at;
-        double *const sg_matrix_states = sg_matrix_states_at;
-        (void)sg_matrix_totals, (void)sg_matrix_values, (void)sg_matrix_states;
         const double eps1 = sg_wide[8];
         const double sum_row_var_new_matrices = sg_matrix_values[0];
-        const double row_var_new = sg_row_values[0];
+        const double row_var_new = sg_row_values_0[sg_l];
         // row_scale = 1/sqrt(where(ndim(param) > 1, row_var/max(mean(row_var, matrices), eps1), row_var))      specs/adafactor.yaml:46
         const double row_scale = 1.0 / sg_sqrt64((double)sg_geometry[6] > 1.0 ? row_var_new / sg_max64(sum_row_var_new_matrices / (double)sg_geometry[1], eps1) : row_var_new);
-        sg_row_values[1] = row_scale;
+        sg_row_values_1[sg_l] = row_scale;
     }
 }
 
@@ -2116,12 +2089,9 @@ __attribute__((visibility("default"))) void sg_rows_stage_4(const struct sg_line
             const int64_t sg_left = sg_geometry[1] - sg_l % sg_geometry[1];
             sg_many = sg_left < sg_end - sg_l ? sg_left : sg_end - sg_l;
             sg_rows_run_4(
-                lines->row_totals + sg_line * SG_ROW_TOTALS,
-                lines->row_values + sg_line * SG_ROW_VALUES,
-                lines->row_states + sg_line * SG_ROW_STATES,
-                lines->matrix_totals + sg_matrix * SG_MATRIX_TOTALS,
-                lines->matrix_values + sg_matrix * SG_MATRIX_VALUES,
-                lines->matrix_states + sg_matrix * SG_MATRIX_STATES,
+                lines->row_values + sg_line,
+                lines->row_values + 1 * lines->row_stride + sg_line,
+                lines->matrix_values + sg_matrix, lines->matrix_stride,
                 stage->wide + (int64_t)stage->rows[piece->tensor] * SG_WIDE, stage->totals + sg_position * SG_TOTALS,
                 stage->over_all, stage->values + sg_position * SG_VALUES, stage->states + sg_position * SG_STATES,
                 stage->shared, sg_geometry, stage->sizes[sg_position], stage->total_size, sg_many);

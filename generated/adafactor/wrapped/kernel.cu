@@ -2014,11 +2014,12 @@ sg_rows_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_row_total_0 = sg_row_totals[0];
         const double one_minus_weight = sg_wide[6];
         const double weight = sg_wide[7];
         const double row_var = sg_row_states[0];
 
-        const double mean_g_times_g_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        const double mean_g_times_g_rows = sg_row_total_0 / (double)sg_geometry[2];
         // row_var = (1 - weight)*row_var + weight*mean(g*g, rows)      specs/adafactor.yaml:44
         const double row_var_new = one_minus_weight * row_var + weight * mean_g_times_g_rows;
 
@@ -2057,11 +2058,12 @@ sg_columns_stage_3(const int *sg_rows, const int *sg_positions, const double *sg
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_column_total_0 = sg_column_totals[0];
         const double one_minus_weight = sg_wide[6];
         const double weight = sg_wide[7];
         const double col_var = sg_column_states[0];
 
-        const double mean_g_times_g_columns = sg_column_totals[0] / (double)sg_geometry[1];
+        const double mean_g_times_g_columns = sg_column_total_0 / (double)sg_geometry[1];
         // col_var = (1 - weight)*col_var + weight*mean(g*g, columns)      specs/adafactor.yaml:45
         const double col_var_new = one_minus_weight * col_var + weight * mean_g_times_g_columns;
         // col_scale = where(ndim(param) > 1, 1/sqrt(col_var), 1)      specs/adafactor.yaml:47
@@ -2097,8 +2099,9 @@ sg_matrices_stage_4(const int *sg_rows, const int *sg_positions, const double *s
         double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_matrix_total_0 = sg_matrix_totals[0];
 
-        const double sum_row_var_new_matrices = sg_matrix_totals[0];
+        const double sum_row_var_new_matrices = sg_matrix_total_0;
 
         sg_matrix_values[0] = sum_row_var_new_matrices;
     }

@@ -131,7 +131,7 @@ DEFINITION = Definition(
             row_first=1, row_kinds=(),
             column_first=1, column_kinds=(),
             line_reductions=(
-                LineReduction("rows", 0, "sum", "matrices", 0),
+                LineReduction("rows", 0, "sum", "matrices", 0, of_matrices=True),
             ),
         ),
         Pass(

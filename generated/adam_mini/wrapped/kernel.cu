@@ -1541,6 +1541,7 @@ sg_rows_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_row_total_0 = sg_row_totals[0];
         const double beta2 = sg_wide[4];
         const double one_minus_beta2 = sg_wide[5];
         const double sqrt_one_minus_beta2_pow_t = sg_wide[6];
@@ -1548,7 +1549,7 @@ sg_rows_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double lr_over_one_minus_beta1_pow_t = sg_wide[8];
         const double exp_avg_sq = sg_row_states[0];
 
-        const double mean_grad_new_10_times_grad_new_10_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        const double mean_grad_new_10_times_grad_new_10_rows = sg_row_total_0 / (double)sg_geometry[2];
         // exp_avg_sq = beta2*exp_avg_sq + (1 - beta2)*mean(grad**2, blocks)      specs/adam_mini.yaml:36
         const double exp_avg_sq_new = beta2 * exp_avg_sq + one_minus_beta2 * mean_grad_new_10_times_grad_new_10_rows;
         // denom = sqrt(exp_avg_sq)/sqrt(1 - beta2**t) + eps      specs/adam_mini.yaml:37

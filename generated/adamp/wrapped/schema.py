@@ -121,7 +121,7 @@ DEFINITION = Definition(
             row_first=1, row_kinds=(),
             column_first=0, column_kinds=(),
             line_reductions=(
-                LineReduction("rows", 1, "sum", "tensor", 2),
+                LineReduction("rows", 1, "sum", "tensor", 2, of_matrices=True),
             ),
         ),
         Pass(
@@ -146,11 +146,11 @@ DEFINITION = Definition(
             row_first=5, row_kinds=(),
             column_first=0, column_kinds=(),
             line_reductions=(
-                LineReduction("rows", 0, "max_abs", "tensor", 3),
-                LineReduction("rows", 2, "sum", "tensor", 4),
-                LineReduction("rows", 3, "sum", "tensor", 5),
-                LineReduction("rows", 4, "sum", "tensor", 6),
-                LineReduction("rows", 5, "sum", "tensor", 7),
+                LineReduction("rows", 0, "max_abs", "tensor", 3, of_matrices=True),
+                LineReduction("rows", 2, "sum", "tensor", 4, of_matrices=True),
+                LineReduction("rows", 3, "sum", "tensor", 5, of_matrices=True),
+                LineReduction("rows", 4, "sum", "tensor", 6, of_matrices=True),
+                LineReduction("rows", 5, "sum", "tensor", 7, of_matrices=True),
             ),
         ),
         Pass(

@@ -2233,11 +2233,12 @@ sg_rows_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_row_total_0 = sg_row_totals[0];
         const double beta2 = sg_wide[4];
         const double one_minus_beta2 = sg_wide[5];
         const double exp_avg_sq_row = sg_row_states[0];
 
-        const double mean_square_rows = sg_row_totals[0] / (double)sg_geometry[2];
+        const double mean_square_rows = sg_row_total_0 / (double)sg_geometry[2];
         // exp_avg_sq_row = beta2*exp_avg_sq_row + (1 - beta2)*mean(square, rows)      specs/came.yaml:45
         const double exp_avg_sq_row_new = beta2 * exp_avg_sq_row + one_minus_beta2 * mean_square_rows;
         const double one_over_sqrt_exp_avg_sq_row_new = 1.0 / sg_sqrt64(exp_avg_sq_row_new);
@@ -2277,11 +2278,12 @@ sg_columns_stage_3(const int *sg_rows, const int *sg_positions, const double *sg
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_column_total_0 = sg_column_totals[0];
         const double beta2 = sg_wide[4];
         const double one_minus_beta2 = sg_wide[5];
         const double exp_avg_sq_col = sg_column_states[0];
 
-        const double mean_square_columns = sg_column_totals[0] / (double)sg_geometry[1];
+        const double mean_square_columns = sg_column_total_0 / (double)sg_geometry[1];
         // exp_avg_sq_col = beta2*exp_avg_sq_col + (1 - beta2)*mean(square, columns)      specs/came.yaml:46
         const double exp_avg_sq_col_new = beta2 * exp_avg_sq_col + one_minus_beta2 * mean_square_columns;
         const double one_over_sqrt_exp_avg_sq_col_new = 1.0 / sg_sqrt64(exp_avg_sq_col_new);
@@ -2316,8 +2318,9 @@ sg_matrices_stage_4(const int *sg_rows, const int *sg_positions, const double *s
         double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_matrix_total_0 = sg_matrix_totals[0];
 
-        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_totals[0];
+        const double sum_exp_avg_sq_row_new_matrices = sg_matrix_total_0;
 
         sg_matrix_values[0] = sum_exp_avg_sq_row_new_matrices;
     }
@@ -2393,12 +2396,13 @@ sg_rows_stage_6(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_row_total_1 = sg_row_totals[1];
         const double beta3 = sg_wide[7];
         const double one_minus_beta3 = sg_wide[8];
         const double exp_avg_sq_row_new = sg_row_values[0];
         const double exp_avg_res_row = sg_row_states[1];
 
-        const double mean_difference_rows = sg_row_totals[1] / (double)sg_geometry[2];
+        const double mean_difference_rows = sg_row_total_1 / (double)sg_geometry[2];
         // exp_avg_res_row = beta3*exp_avg_res_row + (1 - beta3)*mean(difference, rows)      specs/came.yaml:53
         const double exp_avg_res_row_new = beta3 * exp_avg_res_row + one_minus_beta3 * mean_difference_rows;
 
@@ -2438,12 +2442,13 @@ sg_columns_stage_6(const int *sg_rows, const int *sg_positions, const double *sg
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_column_total_1 = sg_column_totals[1];
         const double beta3 = sg_wide[7];
         const double one_minus_beta3 = sg_wide[8];
         const double exp_avg_sq_col_new = sg_column_values[2];
         const double exp_avg_res_col = sg_column_states[1];
 
-        const double mean_difference_columns = sg_column_totals[1] / (double)sg_geometry[1];
+        const double mean_difference_columns = sg_column_total_1 / (double)sg_geometry[1];
         // exp_avg_res_col = beta3*exp_avg_res_col + (1 - beta3)*mean(difference, columns)      specs/came.yaml:54
         const double exp_avg_res_col_new = beta3 * exp_avg_res_col + one_minus_beta3 * mean_difference_columns;
         const double one_over_sqrt_exp_avg_res_col_new = 1.0 / sg_sqrt64(exp_avg_res_col_new);
@@ -2479,8 +2484,9 @@ sg_matrices_stage_7(const int *sg_rows, const int *sg_positions, const double *s
         double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_matrix_total_1 = sg_matrix_totals[1];
 
-        const double sum_exp_avg_res_row_new_matrices = sg_matrix_totals[1];
+        const double sum_exp_avg_res_row_new_matrices = sg_matrix_total_1;
 
         sg_matrix_values[1] = sum_exp_avg_res_row_new_matrices;
     }

@@ -140,7 +140,7 @@ DEFINITION = Definition(
             row_first=1, row_kinds=(),
             column_first=1, column_kinds=(),
             line_reductions=(
-                LineReduction("rows", 0, "sum", "matrices", 0),
+                LineReduction("rows", 0, "sum", "matrices", 0, of_matrices=True),
             ),
         ),
         Pass(
@@ -165,7 +165,7 @@ DEFINITION = Definition(
             row_first=2, row_kinds=(),
             column_first=2, column_kinds=(),
             line_reductions=(
-                LineReduction("rows", 3, "sum", "matrices", 1),
+                LineReduction("rows", 3, "sum", "matrices", 1, of_matrices=True),
             ),
         ),
         Pass(

@@ -1946,9 +1946,10 @@ sg_rows_stage_1(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_row_total_0 = sg_row_totals[0];
 
         // param_sq = dot(param, param, leading)      specs/sgdp.yaml:44
-        const double param_sq = sg_row_totals[0];
+        const double param_sq = sg_row_total_0;
         const double sqrt_param_sq = sg_sqrt64(param_sq);
 
         sg_row_values[1] = param_sq;
@@ -1986,17 +1987,21 @@ sg_rows_stage_4(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_row_total_1 = sg_row_totals[1];
+        const double sg_row_total_2 = sg_row_totals[2];
+        const double sg_row_total_3 = sg_row_totals[3];
+        const double sg_row_total_4 = sg_row_totals[4];
         const double eps = sg_wide[4];
         const double sqrt_param_sq = sg_row_values[7];
 
         // size = count_nonzero(where(grad == 0, 1, grad), leading)      specs/sgdp.yaml:42
-        const double size = sg_row_totals[1];
+        const double size = sg_row_total_1;
         // product = dot(param, grad, leading)      specs/sgdp.yaml:43
-        const double product = sg_row_totals[2];
+        const double product = sg_row_total_2;
         // grad_sq = dot(grad, grad, leading)      specs/sgdp.yaml:45
-        const double grad_sq = sg_row_totals[3];
+        const double grad_sq = sg_row_total_3;
         // inward = dot(param, step, leading)      specs/sgdp.yaml:46
-        const double inward = sg_row_totals[4];
+        const double inward = sg_row_total_4;
         // cosine = abs(product)/(max(sqrt(param_sq), eps)*max(sqrt(grad_sq), eps))      specs/sgdp.yaml:47
         const double cosine = sg_abs64(product) / (sg_max64(sqrt_param_sq, eps) * sg_max64(sg_sqrt64(grad_sq), eps));
         const double abs_cosine_times_sqrt_size = sg_abs64(cosine * sg_sqrt64(size));

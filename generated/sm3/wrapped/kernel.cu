@@ -1583,9 +1583,10 @@ sg_rows_stage_3(const int *sg_rows, const int *sg_positions, const double *sg_ta
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_row_total_0 = sg_row_totals[0];
 
         // row_max = max_abs(total, rows)      specs/sm3.yaml:41
-        const double row_max_new = sg_row_totals[0];
+        const double row_max_new = sg_row_total_0;
 
         sg_row_states[0] = row_max_new;
     }
@@ -1621,9 +1622,10 @@ sg_columns_stage_3(const int *sg_rows, const int *sg_positions, const double *sg
         const double *sg_matrix_values = sg_matrix_computed + sg_matrix * SG_MATRIX_VALUES;
         const double *sg_matrix_states = sg_matrix_kept + sg_matrix * SG_MATRIX_STATES;
         const double *sg_matrix_totals = sg_matrix_reduced + sg_matrix * SG_MATRIX_TOTALS;
+        const double sg_column_total_0 = sg_column_totals[0];
 
         // col_max = max_abs(total, columns)      specs/sm3.yaml:42
-        const double col_max_new = sg_column_totals[0];
+        const double col_max_new = sg_column_total_0;
 
         sg_column_states[0] = col_max_new;
     }

@@ -18,6 +18,12 @@ MANY_TERMS = 1 << 16
 """Fewer terms than that are reduced by the caller: waking a thread takes as long."""
 
 
+def _steps(table: HostArray) -> tuple[int, int]:
+    """How many numbers lie between a table's rows, and between its columns."""
+    rows, columns = table.strides
+    return rows // table.itemsize, columns // table.itemsize
+
+
 class Reducer:
     """Reduces segments of rows of terms to rows of totals: a job for the pool with its tables."""
 
@@ -53,7 +59,7 @@ class Reducer:
         self._keeps = (terms, starts, ends, places, from_, to, largest, out)
         self._job = Reduction(
             address_of(terms),
-            terms.shape[1],
+            *_steps(terms),
             address_of(starts),
             address_of(ends),
             address_of(places),
@@ -62,7 +68,7 @@ class Reducer:
             address_of(largest),
             len(columns),
             address_of(out),
-            out.shape[1],
+            *_steps(out),
         )
         self._units, helpers = np.array([0, len(places)], np.int64), 0
         if n_terms * len(columns) >= MANY_TERMS and len(places) > 1:
@@ -108,7 +114,7 @@ class ColumnReducer:
             address_of(flags),
             columns,
             address_of(out),
-            out.shape[1],
+            *_steps(out),
             first,
         )
         costs = pieces["tiles"] * pieces["count"] * columns

@@ -89,7 +89,7 @@ class LinesJob(Structure):
 
 
 class Lines(Structure):
-    """The tables of lines."""
+    """The tables of lines, and how far their columns are apart."""
 
     _fields_ = (
         ("geometry", c_void_p),
@@ -102,6 +102,9 @@ class Lines(Structure):
         ("matrix_totals", c_void_p),
         ("matrix_values", c_void_p),
         ("matrix_states", c_void_p),
+        ("row_stride", c_int64),
+        ("column_stride", c_int64),
+        ("matrix_stride", c_int64),
     )
 
 
@@ -143,6 +146,7 @@ class Reduction(Structure):
     _fields_ = (
         ("terms", c_void_p),
         ("stride", c_int64),
+        ("apart", c_int64),
         ("starts", c_void_p),
         ("ends", c_void_p),
         ("places", c_void_p),
@@ -152,6 +156,7 @@ class Reduction(Structure):
         ("columns", c_int64),
         ("out", c_void_p),
         ("out_stride", c_int64),
+        ("out_apart", c_int64),
     )
 
 
@@ -165,6 +170,7 @@ class ColumnReduction(Structure):
         ("columns", c_int64),
         ("out", c_void_p),
         ("out_stride", c_int64),
+        ("out_apart", c_int64),
         ("out_first", c_int64),
     )
 

@@ -11,8 +11,9 @@ so for the sake of small tensors. */
 #define CHUNK_TERMS 4096
 
 struct sg_reduction {
-    const double *terms;     /* [terms][stride] */
-    int64_t stride;
+    const double *terms;
+    int64_t stride;          /* from one row of `terms` to the next */
+    int64_t apart;           /* and from one column to the next */
     const int64_t *starts;   /* [segments]: where each segment's terms begin */
     const int64_t *ends;     /* [segments] */
     const int32_t *places;   /* [segments]: the row of `out` that takes its totals */
@@ -22,6 +23,7 @@ struct sg_reduction {
     int64_t columns;
     double *out;
     int64_t out_stride;
+    int64_t out_apart;
 };
 
 static inline double sum(double a, double b) { return a + b; }
@@ -97,8 +99,8 @@ SG_EXPORT void sg_reduce(const void *argument, int64_t first, int64_t last) {
         const int64_t count = job->ends[s] - job->starts[s];
         double *out = job->out + (int64_t)job->places[s] * job->out_stride;
         for (int64_t c = 0; c < job->columns; ++c) {
-            const double *column = terms + job->from[c];
-            out[job->to[c]] = job->largest[c] ? total_largest(column, job->stride, count)
+            const double *column = terms + job->from[c] * job->apart;
+            out[job->to[c] * job->out_apart] = job->largest[c] ? total_largest(column, job->stride, count)
                                               : total_sum(column, job->stride, count);
         }
     }
@@ -124,6 +126,7 @@ struct sg_column_reduction {
     int64_t columns;        /* reductions of each column of the matrix */
     double *out;
     int64_t out_stride;
+    int64_t out_apart;
     int64_t out_first;
 };
 
@@ -173,12 +176,17 @@ SG_EXPORT void sg_reduce_columns(const void *argument, int64_t first, int64_t la
         const struct sg_columns *piece = &job->pieces[p];
         const int64_t stride = piece->width * job->columns;
         for (int64_t c = 0; c < job->columns; ++c) {
-            double *out = job->out + piece->place * job->out_stride + job->out_first + c;
+            double *out = job->out + piece->place * job->out_stride + (job->out_first + c) * job->out_apart;
             const double *terms = job->terms + piece->start * job->columns + c;
+            if (piece->tiles == 1) {
+                for (int64_t i = 0; i < piece->count; ++i)
+                    out[i * job->out_stride] = terms[i * job->columns];
+                continue;
+            }
             for (int64_t i = 0; i < piece->count; i += SIDE_BY_SIDE) {
                 const int64_t many = piece->count - i < SIDE_BY_SIDE ? piece->count - i : SIDE_BY_SIDE;
                 const double *from = terms + i * job->columns;
-                if (piece->tiles == 1 || piece->tiles > CHUNK_TERMS || many < SIDE_BY_SIDE / 8) {
+                if (piece->tiles > CHUNK_TERMS || many < SIDE_BY_SIDE / 8) {
                     for (int64_t j = 0; j < many; ++j) {
                         const double *column = from + j * job->columns;
                         out[(i + j) * job->out_stride] = job->largest[c]

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from solvergen import optimizers
+from solvergen.errors import OptimizerError
 from solvergen.runtime.backends import cpu, cpu_lines, cpu_reductions
 from solvergen.runtime.backends.cpu_reductions import ColumnReducer, column_pieces
 from solvergen.runtime.lines import geometry_table, partial_offsets
+from solvergen.runtime.native.build import load
 from solvergen.runtime.native.library import library
 from tests.support.bits import assert_same_bits
 from tests.support.line_rule import liner, package
@@ -125,6 +127,35 @@ def test_shipped_rules_at_these_shapes(name: str) -> None:
     assert_equal(a, b)
 
 
+@pytest.mark.parametrize("name", ["Adafactor", "CAME", "AdamP", "SGDP", "RowwiseAdagrad", "Liner"])
+def test_nothing_is_read_that_the_step_has_not_computed(name: str) -> None:
+    """Nor does anything hang on what is left out for tensors of fewer than two axes."""
+    shapes = [(), (9,), (5000,), (70, 300), (5000, 1), (1, 5000), (2, 3, 4)]
+    a, b = both(liner() if name == "Liner" else getattr(optimizers, name), shapes, "float32")
+    workspace = b._workspace
+    for t in range(2):
+        for table in workspace.lines.tables.values():
+            table.totals[...] = table.values[...] = np.nan
+        workspace.totals[...] = workspace.values[...] = np.nan
+        gradients = [values(shape, "float32", 100 * t + i) for i, shape in enumerate(shapes)]
+        a.step(gradients)
+        b.step(gradients)
+        assert_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["AdamP", "SGDP"])
+def test_vectors_have_no_totals_that_only_matrices_need(name: str) -> None:
+    shapes = [(3000,), (30, 40), ()]
+    _, opt = both(getattr(optimizers, name), shapes, "float32")
+    opt.step([values(shape, "float32", i) for i, shape in enumerate(shapes)])
+    rows = opt._workspace.lines.tables["rows"].totals
+    assert not rows[:3000].any()
+    assert rows[3000:3030].all()
+    assert not rows[3030:].any()
+    assert not opt._workspace.totals[[0, 2]].any()
+    assert opt._workspace.totals[1].all()
+
+
 @pytest.mark.parametrize("squares", [False, True])
 def test_a_reduction_that_options_leave_out(squares: bool) -> None:
     a, b = both(package(GUARDED, "guarded").Guarded, EDGES, "float32", squares=squares)
@@ -224,3 +255,9 @@ def test_columns_are_reduced_as_defined(largest: bool) -> None:
             ]
     assert_same_bits(out[:, 1:], np.array(expected))
     assert (out[:, 0] == 7.0).all()
+
+
+@pytest.mark.parametrize("text", ["const long long sg_tiles = 16;", "const long long sg_lines_size = 80;"])
+def test_kernels_of_other_tables_are_refused(text: str) -> None:
+    with pytest.raises(OptimizerError, match=r"kernel of AdamP .* another version .* solvergen build"):
+        cpu_lines.check_tables("AdamP", load({"kernel.c": text}))
