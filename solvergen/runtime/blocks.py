@@ -86,7 +86,7 @@ def _said(given: Any, names: Sequence[str], by_position: bool, what: str) -> dic
         name = as_name(key, by_position)
         if not isinstance(name, str) or name not in names:
             hint = did_you_mean(name, names) if isinstance(name, str) else f"; there are {listed(names)}"
-            raise OptimizerError(f"{what} has {key!r:.60}, which is no parameter's name there{hint}")
+            raise OptimizerError(f"{what} has {key!r:.60}, which is not the name of a parameter there{hint}")
         said[name] = _checked(value, f"{what}[{key!r}]")
     return said
 

@@ -167,7 +167,7 @@ def _check_names(names: tuple[str, ...], groups: list[ParameterGroup]) -> None:
         if missing:
             findings.append(f"it has no group for {listed(missing)}")
         if extra:
-            findings.append(f"it names {listed(extra)}, which is no parameter")
+            findings.append(f"it names {listed(extra)}, but there is no such parameter")
         raise OptimizerError(
             "the configuration's groups don't fit the parameters: "
             + ("; ".join(findings) or "a name is in two groups")

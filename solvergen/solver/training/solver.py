@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from solvergen.runtime.naming import with_article
 from solvergen.solver.net.protocol import Net, Output, Repeatable, Seedable
 from solvergen.solver.training import debugging, events, parts, restoring
 from solvergen.solver.training.error import TrainingError
@@ -484,5 +485,5 @@ class Solver:
 
 def _several(nets: Any) -> tuple[Net, ...]:
     if not isinstance(nets, Iterable):
-        raise TrainingError(f"test_nets must be a list of nets, not a {type(nets).__name__}")
+        raise TrainingError(f"test_nets must be a list of nets, not {with_article(type(nets).__name__)}")
     return tuple(nets)

@@ -580,7 +580,7 @@ def test_a_backend_that_is_named_twice_runs_once(here: Path, capsys: pytest.Capt
 
 
 def test_unknown_optimizers_get_a_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no optimizer 'nope'; there is 'plain'" in said(capsys, "verify", "nope")[2]
+    assert "no optimizer 'nope'; there is only 'plain'" in said(capsys, "verify", "nope")[2]
 
 
 @pytest.mark.parametrize(

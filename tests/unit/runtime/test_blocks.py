@@ -118,9 +118,9 @@ def test_groups_have_their_own():
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"x": 2}, "blocks has 'x', which is no parameter's name there; there is 'w' and 'v'"),
+        ({"x": 2}, "blocks has 'x', which is not the name of a parameter there; there are 'w' and 'v'"),
         ({"ww": 2}, "did you mean 'w'"),
-        ({0: 2}, "blocks has 0, which is no parameter's name there"),
+        ({0: 2}, "blocks has 0, which is not the name of a parameter there"),
         ({"w": 0}, r"blocks\['w'\] must be a whole number from 1 to 2147483647, or 'rows'"),
         ({"w": 10**30}, r"blocks\['w'\] must be a whole number from 1 to"),
         ({"w": True}, "not True"),
@@ -141,7 +141,7 @@ def test_what_is_refused(given, text):
 def test_what_groups_may_not_say():
     a, b = {"a": np.ones(4, F)}, {"b": np.ones(4, F)}
     with pytest.raises(
-        OptimizerError, match=r"params\[1\]\['blocks'\] has 'a', which is no parameter's name there"
+        OptimizerError, match=r"params\[1\]\['blocks'\] has 'a', which is not the name of a parameter there"
     ):
         AdamMini([{"params": a}, {"params": b, "blocks": {"a": 2}}])
     with pytest.raises(OptimizerError, match="SGD knows no blocks"):

@@ -114,7 +114,11 @@ def valid():
         (lambda c: c.update(groups=3), OptimizerError, "at least one group"),
         (lambda c: c["groups"].append(3), OptimizerError, "group 2 .* must be a mapping"),
         (lambda c: c["groups"].pop(), OptimizerError, "no group for 'b'"),
-        (lambda c: c["groups"][0]["names"].append("z"), OptimizerError, "names 'z', which is no parameter"),
+        (
+            lambda c: c["groups"][0]["names"].append("z"),
+            OptimizerError,
+            "names 'z', but there is no such parameter",
+        ),
         (lambda c: c["groups"][0]["names"].append("b"), OptimizerError, "two groups"),
         (lambda c: c["groups"][0].pop("names"), OptimizerError, "no 'names'"),
         (lambda c: c["groups"][0].update(name=[]), OptimizerError, "did you mean 'names'"),
@@ -160,7 +164,7 @@ def valid():
         (
             lambda c: c["groups"][0]["hyperparameters"].update(params=1),
             OptimizerError,
-            "has 'params', which Adam doesn't have; there is",
+            "has 'params', which Adam doesn't have; there are",
         ),
         (lambda c: c.update(backend=5), OptimizerError, "backend must be a name"),
         (lambda c: c.update(nonfinite=[]), OptimizerError, "nonfinite"),
