@@ -209,7 +209,7 @@ class HostArrays:
             )
         if array.size and address_of(array) % array.dtype.itemsize:
             raise ArrayError(
-                f"{what} is misaligned: its address is no multiple of its item size "
+                f"{what} is misaligned: its address isn't a multiple of its item size "
                 f"{array.dtype.itemsize}; "
                 + ("keep the parameter in an array of its own" if copied is None else f"pass {copied}.copy()")
             )

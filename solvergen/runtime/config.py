@@ -140,7 +140,7 @@ def _settings(definition: Definition, entry: Mapping[str, Any], i: int) -> dict[
                 home = next((other for other, theirs in known.items() if name in theirs), None)
                 raise HyperparameterError(
                     f"{what} has {quoted(name)}, which "
-                    + (f"belongs into {home!r}" if home else f"{definition.class_name} doesn't have")
+                    + (f"belongs in {home!r}" if home else f"{definition.class_name} doesn't have")
                     + ("" if home else did_you_mean(name, names))
                 )
         result.update(values)

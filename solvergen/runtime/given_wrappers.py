@@ -103,7 +103,7 @@ def assigned_hyperparameters(
         for name, value in wanted.items():
             if group.options[name] != value:
                 raise HyperparameterError(
-                    f"these wrappers say {SAID_BY[name]} otherwise than those that are compiled in; make "
+                    f"these wrappers differ in {SAID_BY[name]} from those that are compiled in; make "
                     "a new optimizer with them"
                 )
     return wrapper_hyperparameters(checked, definition)

@@ -334,7 +334,7 @@ class _Reader:
             if isinstance(value, (bool, np.bool_)) or not isinstance(
                 value, (int, float, np.integer, np.floating)
             ):
-                raise OptimizerError(f"{what} is no number, but {value!r:.60}")
+                raise OptimizerError(f"{what} isn't a number, but {value!r:.60}")
             try:
                 result[name] = as_float(value)
             except OverflowError:

@@ -326,5 +326,5 @@ def _is_read_only(array: object) -> bool:
 def _check_alignment(what: str, array: cupy.ndarray) -> None:
     if array.size and array.data.ptr % array.dtype.itemsize:
         raise ArrayError(
-            f"{what} is misaligned: its address is no multiple of its item size {array.dtype.itemsize}"
+            f"{what} is misaligned: its address isn't a multiple of its item size {array.dtype.itemsize}"
         )

@@ -42,7 +42,7 @@ def check_net(net: Any, *, trained: bool) -> None:
     if missing or isinstance(net, type):
         lacks = f"it lacks {', '.join(missing)}" if missing else "it is a class: make one of it"
         raise TrainingError(
-            f"{with_article(type(net).__name__)} is no net: {lacks} "
+            f"{with_article(type(net).__name__)} isn't a net: {lacks} "
             "(solvergen.adapters.torch_net.TorchNet makes one of a torch module)"
         )
     _check_methods(net)

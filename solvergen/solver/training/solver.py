@@ -199,7 +199,7 @@ class Solver:
             iterations = operator.index(iterations)
         except TypeError:
             raise TrainingError(
-                f"step takes how many iterations to train, a whole number, not {iterations!r}"
+                f"step takes the number of iterations to train, a whole number, not {iterations!r}"
             ) from None
         self._check_at_rest("step")
         self._exit = False

@@ -78,7 +78,7 @@ def test_counts_of_what_was_given():
     assert block_counts([*shapes], [*shapes.values()], given) == [8, 1, 0]
     assert block_counts([*shapes], [*shapes.values()], {}) == [1, 1, 1]
     with pytest.raises(
-        OptimizerError, match=r"parameter 'a' of shape \(4, 6\) doesn't fall into 3 equal blocks"
+        OptimizerError, match=r"parameter 'a' of shape \(4, 6\) can't be divided into 3 equal blocks"
     ):
         block_counts([*shapes], [*shapes.values()], {"a": 3})
 
@@ -128,7 +128,7 @@ def test_groups_have_their_own():
         ({"w": None}, "not None"),
         ("columns", "blocks must be a whole number from 1 to.*not 'columns'"),
         (-1, "not -1"),
-        ({"v": 4}, r"parameter 'v' of shape \(6,\) doesn't fall into 4 equal blocks"),
+        ({"v": 4}, r"parameter 'v' of shape \(6,\) can't be divided into 4 equal blocks"),
         (4, "parameter 'v' of shape"),
         (2**31 - 1, "parameter 'w' of shape"),
     ],
@@ -144,7 +144,7 @@ def test_what_groups_may_not_say():
         OptimizerError, match=r"params\[1\]\['blocks'\] has 'a', which is not the name of a parameter there"
     ):
         AdamMini([{"params": a}, {"params": b, "blocks": {"a": 2}}])
-    with pytest.raises(OptimizerError, match="SGD knows no blocks"):
+    with pytest.raises(OptimizerError, match="SGD doesn't use blocks"):
         SGD([{"params": a, "blocks": 2}], lr=1.0)
     with pytest.raises(AttributeError, match="read-only"):
         AdamMini(a).blocks = {"a": 2}

@@ -148,17 +148,17 @@ def valid():
         (
             lambda c: c["groups"][0]["options"].update(lr=1.0),
             OptimizerError,
-            "'options' in group 0 .* has 'lr', which belongs into 'hyperparameters'",
+            "'options' in group 0 .* has 'lr', which belongs in 'hyperparameters'",
         ),
         (
             lambda c: c["groups"][0]["hyperparameters"].update(amsgrad=True),
             OptimizerError,
-            "has 'amsgrad', which belongs into 'options'",
+            "has 'amsgrad', which belongs in 'options'",
         ),
         (
             lambda c: c["groups"][0]["hyperparameters"].update(lr_mult=2.0),
             OptimizerError,
-            "belongs into 'multipliers'",
+            "belongs in 'multipliers'",
         ),
         (lambda c: c["groups"][0]["options"].update({3: True}), OptimizerError, "doesn't have"),
         (

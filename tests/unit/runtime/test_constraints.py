@@ -340,13 +340,13 @@ class TestErrors:
 
         Elsewhere.__module__ = "elsewhere.sgd"
         opt = Elsewhere(params(), hyperparameters={}, options={}, backend="numpy")
-        with pytest.raises(OptimizerError, match="Elsewhere was built without what holds constraints"):
+        with pytest.raises(OptimizerError, match="Elsewhere was built without support for constraints"):
             opt.constraint = NonNegative()
 
     def test_of_data(self):
         for one in (*ALL.values(), MinMax(None, 2)):
             assert from_data(json.loads(json.dumps(as_data(one))), "it") == one
-        with pytest.raises(OptimizerError, match="it is the constraint 'MaxNrm', which there isn't; did you"):
+        with pytest.raises(OptimizerError, match="it is an unknown constraint, 'MaxNrm'; did you"):
             from_data({"constraint": "MaxNrm"}, "it")
         with pytest.raises(OptimizerError, match="it, a UnitNorm, must have axis"):
             from_data({"constraint": "UnitNorm"}, "it")

@@ -227,7 +227,7 @@ def test_refused_with_the_place(text: str, place: str, said: str) -> None:
 
 
 def test_an_optimizer_without_blocks_is_refused_without_a_net() -> None:
-    with pytest.raises(SolverParametersError, match=r"s\.yaml:4:1: .*AdamW knows no blocks"):
+    with pytest.raises(SolverParametersError, match=r"s\.yaml:4:1: .*AdamW doesn't use blocks"):
         parse_yaml(BASE.replace("AdamMini", "AdamW") + "blocks: {a: 2}", "s.yaml").checked()
 
 
@@ -236,9 +236,9 @@ def test_what_the_net_doesnt_have() -> None:
     with pytest.raises(SolverParametersError) as caught:
         solver(text)
     assert [str(finding) for finding in caught.value.findings] == [
-        "s.yaml:7:10: error: parameter 'a.weights' of shape (4, 4) doesn't fall into 3 equal blocks: a count "
-        "divides the first axis, or is a multiple of it that, divided by it, divides the next one in the "
-        "same way",
+        "s.yaml:7:10: error: parameter 'a.weights' of shape (4, 4) can't be divided into 3 equal blocks: "
+        "their number must divide the first axis, or be its length times a number that divides the "
+        "second, and so on",
         "s.yaml:7:24: error: blocks has 'c.weigths', which is not a parameter that the net learns; "
         "did you mean "
         "'c.weights'?",
