@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solvergen.errors import SolvergenError
-from solvergen.runtime.naming import with_article
 
 if TYPE_CHECKING:
     from solvergen.solver.net.protocol import Net
@@ -94,8 +93,7 @@ def find_factory(text: str) -> Factory:
         found = getattr(found, part)
     if not callable(found):
         raise FactoryError(
-            f"--net {text}: {attribute} is {with_article(type(found).__name__)}, not a function; it "
-            f"may be {_FORMS}"
+            f"--net {text}: {attribute} is a {type(found).__name__}, not a function; it may be {_FORMS}"
         )
     return Factory(text, found)
 
