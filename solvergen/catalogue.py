@@ -15,8 +15,11 @@ _ABSENT = "–"
 _INTRODUCTION = """\
 # The optimizers
 
-Made from the specs by `solvergen list --markdown`; to be changed there. State and moved are bytes for each
-float32 parameter under the default options: what the optimizer keeps, and what an update reads and writes.
+Generated from the specs by `solvergen list --markdown`: edit the specs, not this page. *State* is the
+number of bytes that an optimizer keeps for each float32 parameter under its default options, *moved* the
+number that an update reads and writes. Each section has the equations of an optimizer, its arguments and
+states with their defaults, the conventions it follows, and what its arguments are called in other
+libraries.
 """
 
 
@@ -40,13 +43,17 @@ def _index(pairs: list[tuple[Spec, Summary]]) -> Iterator[str]:
         yield f"| {link} | {cell(spec.summary)} | {costs} | {elsewhere} |"
 
 
-_SHAPES = {"param": "state", "scalar": "one number a parameter", "shared": "one number in all"} | {
-    "rows": "one number a row",
-    "columns": "one number a column",
-    "matrices": "one number a matrix",
-    "leading": "one number an index of the first axis",
-    "trailing": "one number an index of the last axis",
-    "blocks": "one number a block",
+_SHAPES = {
+    "param": "state",
+    "scalar": "one number for each parameter",
+    "shared": "one number for all parameters",
+} | {
+    "rows": "one number for each row",
+    "columns": "one number for each column",
+    "matrices": "one number for each matrix",
+    "leading": "one number for each index of the first axis",
+    "trailing": "one number for each index of the last axis",
+    "blocks": "one number for each block",
 }
 
 

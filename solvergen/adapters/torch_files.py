@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from solvergen.errors import MissingLibrary, SolverFileError
+from solvergen.runtime.naming import with_article
 
 try:
     import torch
@@ -166,7 +167,7 @@ def read(path: str) -> dict[str, Any]:
                 told = "damaged or foreign"
             raise SolverFileError(f"torch can't read it: {told}") from error
         if not isinstance(found, Mapping):
-            raise SolverFileError(f"a {type(found).__name__}, not a state_dict")
+            raise SolverFileError(f"{with_article(type(found).__name__)}, not a state_dict")
         if odd := [key for key in found if not isinstance(key, str)]:
             raise SolverFileError(f"it has the key {odd[0]!r:.60}, and a state_dict has names")
         return dict(found)
@@ -186,7 +187,9 @@ def model_from(found: Mapping[str, Any], source: str, tensors: Tensors | None = 
     if odd := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
         inside = [name for name in odd if isinstance(found[name], Mapping)]
         hint = f": save {' or '.join(map(repr, inside))} alone" if inside else ""
-        raise SolverFileError(f"{source}: {odd[0]!r} is a {type(found[odd[0]]).__name__}, not a tensor{hint}")
+        raise SolverFileError(
+            f"{source}: {odd[0]!r} is {with_article(type(found[odd[0]]).__name__)}, not a tensor{hint}"
+        )
     tensors = tensors or Tensors()
     named_arrays = {}
     for name, tensor in found.items():
@@ -405,7 +408,7 @@ def _told(value: Any) -> str:
     """A setting that isn't a number in words; not every tensor can be written out."""
     if isinstance(value, torch.Tensor):
         return f"a tensor of {value.dtype} and the shape {tuple(value.shape)}"
-    return f"{value!r:.60}" if isinstance(value, int | float | str) else f"a {type(value).__name__}"
+    return f"{value!r:.60}" if isinstance(value, int | float | str) else with_article(type(value).__name__)
 
 
 def _setting(value: Any) -> float | None:

@@ -27,7 +27,7 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="NAMES",
-            help="Optimizers to time, settings behind a colon: adam adam:amsgrad=true,eps=1e-6. Default: all",
+            help="Optimizers to time, settings after a colon: adam adam:amsgrad=true,eps=1e-6. Default: all",
             show_default=False,
         ),
     ] = None,
@@ -38,7 +38,7 @@ def bench(
     peers: Annotated[
         str,
         typer.Option(
-            "--peers", metavar="LIST", help="Other libraries, where they are installed; none: leave out."
+            "--peers", metavar="LIST", help="Other libraries to compare with, if installed, or none."
         ),
     ] = "torch,optax",
     backends: Annotated[
@@ -50,7 +50,7 @@ def bench(
     rounds: Annotated[
         float,
         typer.Option(
-            "--rounds", metavar="FACTOR", min=0.01, max=1000, help="So many times the usual number of rounds."
+            "--rounds", metavar="FACTOR", min=0.01, max=1000, help="Multiplies the number of rounds."
         ),
     ] = 1.0,
     picture: Annotated[

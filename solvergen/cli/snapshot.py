@@ -124,25 +124,36 @@ def convert(
     ],
     before: Annotated[
         str | None,
-        typer.Option("--from", metavar="SPEC", help="Whose state it is, as caffe_sgd.", show_default=False),
+        typer.Option(
+            "--from",
+            metavar="SPEC",
+            help="The optimizer whose state it is, such as caffe_sgd.",
+            show_default=False,
+        ),
     ] = None,
     after: Annotated[
         str | None,
-        typer.Option("--to", metavar="SPEC", help="Whose conventions it gets, as sgd.", show_default=False),
+        typer.Option(
+            "--to",
+            metavar="SPEC",
+            help="The optimizer to convert the state for, such as sgd.",
+            show_default=False,
+        ),
     ] = None,
     lr: Annotated[
         str | None,
         typer.Option(
             metavar="RATE[,RATE...]",
-            help="Rate of the last steps, multiplier included; one, or one a parameter.",
+            help="Learning rate of the last steps, including lr_mult; one rate, or one for each parameter.",
             show_default=False,
         ),
     ] = None,
     momentum: Annotated[
-        float | None, typer.Option(help="Momentum (beta1), where means and sums meet.", show_default=False)
+        float | None,
+        typer.Option(help="Momentum (beta1), to convert between sums and means.", show_default=False),
     ] = None,
     start_missing: Annotated[
-        bool, typer.Option("--start-missing", help="Begin with zeros what can't be carried over.")
+        bool, typer.Option("--start-missing", help="Start with zeros where a state can't be derived.")
     ] = False,
     form: Annotated[
         str | None,
@@ -159,7 +170,7 @@ def convert(
         typer.Option(
             "--solver",
             metavar="FILE",
-            help="The solver file that says rule and hyperparameters, where the file doesn't.",
+            help="The solver file that gives rule and hyperparameters, if FILE doesn't.",
             show_default=False,
         ),
     ] = None,
@@ -170,7 +181,7 @@ def convert(
             metavar="N",
             min=0,
             max=2**31 - 1,
-            help="How many updates there were, where a file of torch's doesn't say.",
+            help="The number of updates so far, if a torch file doesn't say.",
             show_default=False,
         ),
     ] = None,
@@ -179,12 +190,12 @@ def convert(
         typer.Option(
             "--shared",
             metavar="LAYER/N=LAYER/N",
-            help="Whose blob it is that a layer shares, where Caffe's file doesn't say; may be given again.",
+            help="The owner of a blob that layers share, if Caffe's file doesn't say; may be repeated.",
             show_default=False,
         ),
     ] = None,
-    alone: Annotated[bool, typer.Option("--alone", help="Leave the state's model where it is.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    alone: Annotated[bool, typer.Option("--alone", help="Don't convert the state's model.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
     """Write a model, or a state with its model, in another format or another rule's conventions.
 

@@ -118,7 +118,7 @@ def elsewhere(folder: Path) -> str:
     """What to know where a name isn't found in ``folder``, which was looked into without being asked for."""
     if folder != Path("specs"):
         return ""
-    return " (specs/ here hides the specs that come with solvergen; --specs DIR looks elsewhere)"
+    return f" (specs/ here hides the specs that come with solvergen; --specs {shipped()} uses those)"
 
 
 def unknown(

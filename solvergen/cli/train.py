@@ -34,7 +34,7 @@ Net = Annotated[
     typer.Option(
         "--net",
         metavar="MODULE:FACTORY",
-        help="The function that makes the nets, in a module of this folder or an installed one.",
+        help="The function that makes the nets, in a module in this folder or an installed one.",
         show_default=False,
     ),
 ]
@@ -62,7 +62,7 @@ Model = Annotated[
     typer.Option(
         "--model",
         metavar="FILE",
-        help="What the function gets as the net's source, as Caffe's tool takes it.",
+        help="The net's source, as for Caffe's tool; it is passed to the function.",
         show_default=False,
     ),
 ]
@@ -89,7 +89,7 @@ def train(
     net: Net,
     snapshot: Annotated[
         Path | None,
-        typer.Option("--snapshot", metavar="FILE", help="Solver state to go on from.", show_default=False),
+        typer.Option("--snapshot", metavar="FILE", help="Solver state to continue from.", show_default=False),
     ] = None,
     weights: Annotated[
         str | None,
@@ -128,7 +128,7 @@ def train(
         typer.Option(
             "--log",
             metavar="FILE",
-            help="Add to this log, too: .jsonl has JSON lines, any other ending Caffe's lines.",
+            help="Also append the log to this file: JSON lines if it ends in .jsonl, else Caffe's lines.",
             show_default=False,
         ),
     ] = None,
@@ -251,7 +251,11 @@ def time_net(
     iterations: Iterations = 50,
     phase: Annotated[
         str,
-        typer.Option("--phase", metavar="TRAIN", help="Of the net: TRAIN, since passes go backward, too."),
+        typer.Option(
+            "--phase",
+            metavar="TRAIN",
+            help="Phase of the net: only TRAIN, because backward passes are timed, too.",
+        ),
     ] = "TRAIN",
     level: Level = None,
     stage: Stage = None,

@@ -70,7 +70,7 @@ def verify(
         typer.Option(
             "--replay",
             metavar="FILE",
-            help="Run again what an earlier finding has left in FILE.",
+            help="Run the finding again that an earlier run saved in FILE.",
             parser=specs.folder_or_file,
             show_default=False,
         ),
@@ -80,18 +80,18 @@ def verify(
         typer.Option(
             "--replay-dir",
             metavar="DIR",
-            help="Folder for the files that findings leave. Default: $SOLVERGEN_REPLAY_DIR, else one beside "
+            help="Folder in which findings are saved. Default: $SOLVERGEN_REPLAY_DIR, else one beside "
             "the compiled kernels.",
             parser=specs.folder_or_file,
             show_default=False,
         ),
     ] = None,
     is_wrapped: Annotated[
-        bool, typer.Option("--wrapped", help="Verify the optimizers with what wraps their updates.")
+        bool, typer.Option("--wrapped", help="Verify the optimizers with wrappers (clipping, averages ...).")
     ] = False,
     static_checks: Annotated[
         bool,
-        typer.Option("--static", help="Look at the compiled kernels instead, without running them."),
+        typer.Option("--static", help="Inspect the compiled kernels instead, without running them."),
     ] = False,
     architectures: Annotated[
         str | None,
@@ -107,8 +107,8 @@ def verify(
         typer.Option(
             "--dtypes",
             metavar="LIST",
-            help="With --static: types, as float32,bfloat16/float32 (parameter/gradient), or all mixes: all. "
-            "Default: the four that both have alike",
+            help="With --static: types, such as float32,bfloat16/float32 (parameter/gradient), or all for "
+            "all mixes. Default: the four in which parameter and gradient have the same type",
             show_default=False,
         ),
     ] = None,
@@ -118,13 +118,14 @@ def verify(
             "--bandwidth",
             metavar="GB/S",
             min=0.001,
-            help="With --static: of the memory, for times. Default: of one card of each capability",
+            help="With --static: memory bandwidth, to estimate times. Default: that of one card of each "
+            "capability",
             show_default=False,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Hold the backends to the bits of each rule.
+    """Check that every backend computes the same bits.
 
     Draws whole training runs (shapes, values, dtypes, hyperparameters, options, missing gradients), runs
     them on each backend and compares parameters and state with the NumPy reference, bit by bit, after each

@@ -59,7 +59,8 @@ class Attributes:
 
         if name in BROUGHT:
             raise UnknownAttribute(
-                f"{definition.class_name} has {name} if it is made with wrappers=Wrappers({BROUGHT[name]})"
+                f"{definition.class_name} has {name} only if it is made with "
+                f"wrappers=Wrappers({BROUGHT[name]})"
             )
         public = [n for n in dir(type(self)) if not n.startswith("_")]
         raise UnknownAttribute(

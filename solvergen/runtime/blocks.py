@@ -34,7 +34,7 @@ def read_blocks(definition: Definition, read: Parameters, given: Any) -> tuple[P
     if given is None and not any(BLOCKS in group.settings for group in read.groups):
         return read, {}
     if definition.view != BLOCKS:
-        raise OptimizerError(f"{definition.class_name} knows no blocks: its update is the same without")
+        raise OptimizerError(f"{definition.class_name} doesn't use blocks: leave the argument out")
     said = _said(given, read.names, read.layout.by_position, BLOCKS)
     groups = []
     for i, group in enumerate(read.groups):
@@ -69,8 +69,8 @@ def _count(name: str, shape: tuple[int, ...], given: Given) -> int:
         return shape[0] if shape else 1
     if not fits(shape, given):
         raise OptimizerError(
-            f"parameter {name!r} of shape {shape} doesn't fall into {given} equal blocks: a count divides "
-            "the first axis, or is a multiple of it that, divided by it, divides the next one in the same way"
+            f"parameter {name!r} of shape {shape} can't be divided into {given} equal blocks: their number "
+            "must divide the first axis, or be its length times a number that divides the second, and so on"
         )
     return given
 
@@ -86,7 +86,7 @@ def _said(given: Any, names: Sequence[str], by_position: bool, what: str) -> dic
         name = as_name(key, by_position)
         if not isinstance(name, str) or name not in names:
             hint = did_you_mean(name, names) if isinstance(name, str) else f"; there are {listed(names)}"
-            raise OptimizerError(f"{what} has {key!r:.60}, which is no parameter's name there{hint}")
+            raise OptimizerError(f"{what} has {key!r:.60}, which is not the name of a parameter there{hint}")
         said[name] = _checked(value, f"{what}[{key!r}]")
     return said
 

@@ -16,6 +16,7 @@ from solvergen.errors import ArrayError
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES, compute_dtype, numpy_dtype
+from solvergen.runtime.naming import with_article
 from solvergen.runtime.workspace import HostWorkspace
 
 if TYPE_CHECKING:
@@ -161,7 +162,9 @@ class HostArrays:
         """NumPy arrays both; the rows as C-contiguous and aligned as any gradient. Raises ArrayError."""
         for name, array in (("indices", indices), ("rows", rows)):
             if type(array) not in ARRAY_TYPES:
-                raise ArrayError(f"{what} has {name} that are a {type_name(array)}, not a numpy.ndarray")
+                raise ArrayError(
+                    f"{what} has {name} that are {with_article(type_name(array))}, not a numpy.ndarray"
+                )
         self._check_layout(f"{what}: its array of rows", rows, copied="rows")  # type: ignore[arg-type]
         return indices, rows  # type: ignore[return-value]
 
@@ -209,7 +212,7 @@ class HostArrays:
             )
         if array.nbytes and address_of(array) % array.dtype.itemsize:
             raise ArrayError(
-                f"{what} is misaligned: its address is no multiple of its item size "
+                f"{what} is misaligned: its address isn't a multiple of its item size "
                 f"{array.dtype.itemsize}; "
                 + ("keep the parameter in an array of its own" if copied is None else f"pass {copied}.copy()")
             )
@@ -280,7 +283,7 @@ def gradient_dtypes(param_dtype: str) -> tuple[str, ...]:
 
 
 def _why_not_an_array(value: Any) -> str:
-    named = f"is a {type_name(value)}, not a numpy.ndarray"
+    named = f"is {with_article(type_name(value))}, not a numpy.ndarray"
     if isinstance(value, np.generic):
         return f"{named}: a NumPy scalar has no memory of its own; make it a 0-d array with np.array(x)"
     if lives_on_gpu(value):

@@ -12,6 +12,7 @@ from typing import Any
 
 from solvergen.errors import OptimizerError
 from solvergen.runtime.buffers import type_name
+from solvergen.runtime.naming import with_article
 
 Closure = Callable[[], tuple[Any, Any]]
 
@@ -46,7 +47,7 @@ def evaluated(closure: Closure) -> tuple[Any, Any]:
     """The loss and the gradients. Raises OptimizerError if the closure returns no pair."""
     result = closure()
     if type(result) is not tuple or len(result) != 2:
-        found = f"{len(result)} values" if type(result) is tuple else f"a {type_name(result)}"
+        found = f"{len(result)} values" if type(result) is tuple else with_article(type_name(result))
         raise OptimizerError(
             f"the function that step was given returned {found}, not a pair (loss, gradients)"
             + (": return loss, gradients" if result is not None else "; it ends without a return")
@@ -59,5 +60,5 @@ def asks_for_closure(class_name: str, given: Any) -> OptimizerError:
     return OptimizerError(
         f"{class_name} evaluates the gradient several times in a step, so step takes a function without "
         "arguments that evaluates it at the parameters as they are and returns (loss, gradients), not "
-        f"a {type_name(given)}"
+        f"{with_article(type_name(given))}"
     )

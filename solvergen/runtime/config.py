@@ -140,7 +140,7 @@ def _settings(definition: Definition, entry: Mapping[str, Any], i: int) -> dict[
                 home = next((other for other, theirs in known.items() if name in theirs), None)
                 raise HyperparameterError(
                     f"{what} has {quoted(name)}, which "
-                    + (f"belongs into {home!r}" if home else f"{definition.class_name} doesn't have")
+                    + (f"belongs in {home!r}" if home else f"{definition.class_name} doesn't have")
                     + ("" if home else did_you_mean(name, names))
                 )
         result.update(values)
@@ -167,7 +167,7 @@ def _check_names(names: tuple[str, ...], groups: list[ParameterGroup]) -> None:
         if missing:
             findings.append(f"it has no group for {listed(missing)}")
         if extra:
-            findings.append(f"it names {listed(extra)}, which is no parameter")
+            findings.append(f"it names {listed(extra)}, but there is no such parameter")
         raise OptimizerError(
             "the configuration's groups don't fit the parameters: "
             + ("; ".join(findings) or "a name is in two groups")

@@ -235,7 +235,7 @@ def _definition(cls: type[Any], rule: str) -> Definition:
         if missing.name not in (name, f"{name}.schema", package):
             raise
         raise OptimizerError(
-            f"{owner.__name__} was built without what holds constraints: run solvergen build again, or give "
+            f"{owner.__name__} was built without support for constraints: run solvergen build again, or give "
             "opt.constraint a function"
         ) from None
     return found

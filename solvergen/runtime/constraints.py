@@ -107,9 +107,7 @@ def from_data(data: Any, what: str) -> Constraint:
         raise OptimizerError(f"{what} is no constraint: {data!r:.60}")
     kind = data["constraint"]
     if not isinstance(kind, str) or kind not in KINDS:
-        raise OptimizerError(
-            f"{what} is the constraint {quoted(kind)}, which there isn't{did_you_mean(kind, KINDS)}"
-        )
+        raise OptimizerError(f"{what} is an unknown constraint, {quoted(kind)}{did_you_mean(kind, KINDS)}")
     names = [field.name for field in fields(KINDS[kind])]
     if set(data) != {"constraint", *names}:
         due = ", ".join(names) or "no arguments"

@@ -71,6 +71,6 @@ def positions_of(
         if not isinstance(name, str) or name not in positions:
             hint = did_you_mean(name, positions) if isinstance(name, str) else ""
             shown = quoted(name) if isinstance(name, str) else f"{name!r:.60}"
-            raise OptimizerError(f"{what} has {shown}, which is no parameter's name{hint}")
+            raise OptimizerError(f"{what} has {shown}, which is not the name of a parameter{hint}")
         found.append(positions[name])
     return frozenset(found)

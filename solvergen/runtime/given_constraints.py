@@ -9,7 +9,7 @@ from solvergen.errors import OptimizerError, SnapshotMismatch
 from solvergen.runtime.buffers import type_name
 from solvergen.runtime.constraint_setting import CONSTRAINT
 from solvergen.runtime.constraints import KINDS, Constraint, from_data
-from solvergen.runtime.naming import as_name, did_you_mean, quoted
+from solvergen.runtime.naming import as_name, did_you_mean, quoted, with_article
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.state import SnapshotData
 from solvergen.runtime.tensors import Tensor
@@ -51,7 +51,7 @@ def chosen_by(
         if not isinstance(name, str) or name not in positions:
             shown = quoted(name) if isinstance(name, str) else f"{name!r:.60}"
             hint = did_you_mean(name, positions) if isinstance(name, str) else ""
-            raise OptimizerError(f"{what} has {shown}, which is no parameter's name{hint}")
+            raise OptimizerError(f"{what} has {shown}, which is not the name of a parameter{hint}")
         if type(constraint) not in KINDS.values():
             raise OptimizerError(
                 f"{what} has for {quoted(name)} no constraint of solvergen.constraints, but "
@@ -94,5 +94,6 @@ def _shown(value: Any) -> str:
     if is_class_of_constraints(value):
         return f"the class {value.__name__}: make one of it, {value.__name__}(...)"
     if isinstance(value, Constraint):
-        return f"a {type(value).__name__}, which isn't one of {', '.join(KINDS)}: a function can do anything"
-    return f"{value!r:.60} (a {type_name(value)})"
+        kind = with_article(type(value).__name__)
+        return f"{kind}, which isn't one of {', '.join(KINDS)}: a function can do anything"
+    return f"{value!r:.60} ({with_article(type_name(value))})"

@@ -10,6 +10,7 @@ from solvergen.errors import HyperparameterError, OptimizerError
 from solvergen.runtime.buffers import type_name
 from solvergen.runtime.definition import Definition
 from solvergen.runtime.groups import Group
+from solvergen.runtime.naming import with_article
 from solvergen.runtime.parameters import ParameterGroup, Parameters
 from solvergen.runtime.wrappers import (
     SAID_BY,
@@ -102,7 +103,7 @@ def assigned_hyperparameters(
         for name, value in wanted.items():
             if group.options[name] != value:
                 raise HyperparameterError(
-                    f"these wrappers say {SAID_BY[name]} otherwise than those that are compiled in; make "
+                    f"these wrappers differ in {SAID_BY[name]} from those that are compiled in; make "
                     "a new optimizer with them"
                 )
     return wrapper_hyperparameters(checked, definition)
@@ -122,5 +123,7 @@ def _options(wrappers: Wrappers, definition: Definition) -> dict[str, bool]:
 
 def _checked(wrappers: Any, what: str) -> Wrappers:
     if not isinstance(wrappers, Wrappers):
-        raise HyperparameterError(f"{what} must be solvergen.Wrappers(...), not a {type_name(wrappers)}")
+        raise HyperparameterError(
+            f"{what} must be solvergen.Wrappers(...), not {with_article(type_name(wrappers))}"
+        )
     return wrappers

@@ -18,7 +18,7 @@ from solvergen.errors import HyperparameterError, UnknownAttribute
 from solvergen.runtime.buffers import type_name
 from solvergen.runtime.definition import Definition, Hyperparameter
 from solvergen.runtime.interrupts import uninterrupted
-from solvergen.runtime.naming import did_you_mean
+from solvergen.runtime.naming import did_you_mean, with_article
 
 MULTIPLIERS = {
     "lr_mult": ("lr",),
@@ -213,7 +213,9 @@ def as_number(name: str, value: Any) -> float:
         raise HyperparameterError(f"{name} must be a number, not {value!r}")
     if not isinstance(value, Real):
         hint = "; pass float(x)" if hasattr(value, "__float__") else ""
-        raise HyperparameterError(f"{name} must be a number, not {value!r:.60} (a {type_name(value)}){hint}")
+        raise HyperparameterError(
+            f"{name} must be a number, not {value!r:.60} ({with_article(type_name(value))}){hint}"
+        )
     try:
         number = as_float(value)
     except OverflowError:

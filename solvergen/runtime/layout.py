@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from solvergen.errors import ArrayError
 from solvergen.runtime.buffers import type_name
-from solvergen.runtime.naming import listed
+from solvergen.runtime.naming import listed, with_article
 
 
 class Layout(Protocol):
@@ -40,7 +40,8 @@ class SingleLayout:
         """A tuple of the one gradient."""
         if isinstance(gradients, (list, tuple, Mapping)):
             raise ArrayError(
-                f"the parameter is one array, so its gradient is one array, not a {type_name(gradients)}"
+                "the parameter is one array, so its gradient is one array, not "
+                f"{with_article(type_name(gradients))}"
             )
         return (gradients,)
 
@@ -100,7 +101,7 @@ class MappingLayout:
         if missing:
             findings.append(f"no gradient for {listed(missing)} (give None for a parameter to be left alone)")
         if extra:
-            findings.append(f"a gradient for {listed(extra)}, which is no parameter")
+            findings.append(f"a gradient for {listed(extra)}, but no such parameter")
         raise ArrayError("; ".join(findings))
 
 
@@ -122,7 +123,7 @@ class GroupsLayout:
         if not isinstance(gradients, (list, tuple)):
             raise ArrayError(
                 "the parameters are in groups, so gradients are a list with one entry a group, or one list "
-                f"or mapping over all tensors, not a {type_name(gradients)}"
+                f"or mapping over all tensors, not {with_article(type_name(gradients))}"
             )
         grouped = any(isinstance(entry, (list, tuple, Mapping)) for entry in gradients)
         if not grouped and (len(gradients) == self.count or len(gradients) != len(self._parts)):

@@ -28,7 +28,7 @@ def nearest(name: object, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: object, candidates: Iterable[str], *, shown: Iterable[str] | None = None) -> str:
-    """``"; did you mean 'lr'?"`` where something is near, else ``"; there is 'a' and 'b'"``.
+    """``"; did you mean 'lr'?"`` where something is near, else ``"; there are 'a' and 'b'"``.
 
     ``shown``: what there is said to be, if not all of ``candidates``.
     """
@@ -36,7 +36,13 @@ def did_you_mean(name: object, candidates: Iterable[str], *, shown: Iterable[str
     near = nearest(name, known)
     if near is not None:
         return f"; did you mean {near!r}?"
-    return f"; there is {listed(known if shown is None else shown)}" if known else ""
+    named = known if shown is None else list(shown)
+    return f"; there {'are' if len(named) > 1 else 'is only'} {listed(named)}" if known else ""
+
+
+def with_article(noun: str) -> str:
+    """``"a list"``, ``"an int"``."""
+    return f"an {noun}" if noun[:1] in "AEIOaeio" else f"a {noun}"
 
 
 def quoted(name: object) -> str:

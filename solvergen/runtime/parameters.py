@@ -14,6 +14,7 @@ from typing import Any
 from solvergen.errors import ArrayError
 from solvergen.runtime.buffers import type_name
 from solvergen.runtime.layout import GroupsLayout, Layout, MappingLayout, SequenceLayout, SingleLayout
+from solvergen.runtime.naming import with_article
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,8 @@ def _read_groups(groups: list[Any] | tuple[Any, ...]) -> Parameters:
     for i, group in enumerate(groups):
         if not isinstance(group, Mapping):
             raise ArrayError(
-                f"params[{i}] is a {type_name(group)} among groups; either all entries are groups, "
+                f"params[{i}] is {with_article(type_name(group))} among groups; "
+                "either all entries are groups, "
                 "{'params': ..., 'lr': ...}, or all are arrays"
             )
         if "params" not in group:
@@ -102,7 +104,7 @@ def _read_plain(params: Any, position: int, what: str) -> tuple[tuple[str, ...],
         raise ArrayError(f"{what} is None: there is nothing to optimise")
     if isinstance(params, Iterator) or hasattr(params, "__next__"):
         raise ArrayError(
-            f"{what} is a {type_name(params)}, which can be read once only; pass list(...) of it"
+            f"{what} is {with_article(type_name(params))}, which can be read once only; pass list(...) of it"
         )
     return (str(position),), (params,), SingleLayout()
 
@@ -110,5 +112,6 @@ def _read_plain(params: Any, position: int, what: str) -> tuple[tuple[str, ...],
 def _check_flat(what: str, array: object) -> None:
     if isinstance(array, (list, tuple, Mapping)):
         raise ArrayError(
-            f"{what} is a {type_name(array)}: parameters don't nest; make them one flat list or mapping"
+            f"{what} is {with_article(type_name(array))}: parameters don't nest; make them one flat "
+            "list or mapping"
         )

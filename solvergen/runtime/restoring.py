@@ -25,7 +25,7 @@ from solvergen.runtime.definition import Definition, Rank
 from solvergen.runtime.groups import Group, as_float
 from solvergen.runtime.interrupts import uninterrupted
 from solvergen.runtime.lines import LineStates
-from solvergen.runtime.naming import listed
+from solvergen.runtime.naming import listed, with_article
 from solvergen.runtime.spans import Spans
 from solvergen.runtime.state import GroupData, SnapshotData, TensorData
 from solvergen.runtime.tensors import Tensor, check_parameter, check_states, line_states_of
@@ -231,14 +231,12 @@ def from_dict(state_dict: Any) -> SnapshotData:
     has_shared, has_blocks = "shared" in kinds, BLOCKS in kinds
     frozen = tuple(map(read.is_text, read.sequence("frozen"))) if "frozen" in state_dict else ()
     if unknown := [name for name in frozen if name not in read.mapping("tensors")]:
-        raise OptimizerError(
-            f"'frozen' in the state_dict has {listed(unknown)}, which is none of its tensors"
-        )
+        raise OptimizerError(f"'frozen' in the state_dict has {listed(unknown)}, but there is no such tensor")
     constraints = read.mapping("constraints") if "constraints" in state_dict else {}
     for name, one in constraints.items():
         if name not in read.mapping("tensors"):
             raise OptimizerError(
-                f"'constraints' in the state_dict has {name!r:.60}, which is none of its tensors"
+                f"'constraints' in the state_dict has {name!r:.60}, but there is no such tensor"
             )
         from_data(one, f"the constraint of {name!r} in the state_dict")
     return SnapshotData(
@@ -287,7 +285,8 @@ def _tensor_from(name: str, entry: Any, has_blocks: bool) -> TensorData:
     for state, array in read.mapping("arrays").items():
         if type(array) not in ARRAY_TYPES:
             raise OptimizerError(
-                f"state {state!r} of tensor {name!r} in the state_dict is a {type_name(array)}, not a "
+                f"state {state!r} of tensor {name!r} in the state_dict is "
+                f"{with_article(type_name(array))}, not a "
                 "numpy.ndarray"
             )
         native = array.dtype.newbyteorder("=")
@@ -337,7 +336,7 @@ class _Reader:
             if isinstance(value, (bool, np.bool_)) or not isinstance(
                 value, (int, float, np.integer, np.floating)
             ):
-                raise OptimizerError(f"{what} is no number, but {value!r:.60}")
+                raise OptimizerError(f"{what} isn't a number, but {value!r:.60}")
             try:
                 result[name] = as_float(value)
             except OverflowError:

@@ -85,7 +85,7 @@ def read_arrays(
     """
     if not present or not isinstance(arrays, Mapping):
         whose = "" if present else " of an optimizer with Wrappers(shadow=...)"
-        raise OptimizerError(f"shadows{whose} is assigned a mapping of names to arrays")
+        raise OptimizerError(f"shadows{whose} must be a mapping of names to arrays")
     given = {as_name(key, by_position): array for key, array in arrays.items()}
     positions = {names[i]: i for i in present}
     unknown = [name for name in given if name not in positions]

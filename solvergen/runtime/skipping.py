@@ -8,6 +8,7 @@ import numpy as np
 
 from solvergen.errors import ArrayError
 from solvergen.runtime.buffers import ARRAY_TYPES, type_name
+from solvergen.runtime.naming import with_article
 
 
 def plain_flag(flag: Any) -> bool | None:
@@ -41,7 +42,8 @@ def host_flag(flag: Any) -> np.ndarray[Any, Any]:
     """A flag that is a NumPy array. Raises ArrayError for what isn't one."""
     if type(flag) not in ARRAY_TYPES:
         raise ArrayError(
-            f"found_inf is a {type_name(flag)}, not a number or a numpy.ndarray of one element: pass bool(x)"
+            f"found_inf is {with_article(type_name(flag))}, not a number or a numpy.ndarray of one "
+            "element: pass bool(x)"
         )
     array: np.ndarray[Any, Any] = flag
     check_flag(array.size, array.dtype)

@@ -209,8 +209,8 @@ def wrapper_hyperparameters(wrappers: Wrappers, definition: Definition) -> dict[
         values["wrap_weight_decay"] = wrappers.weight_decay
     elif wrappers.weight_decay != 0.0:
         raise HyperparameterError(
-            f"{definition.class_name.removeprefix('Wrapped')} has no lr that decoupled weight decay could be "
-            "times of; use l2, or shrink parameters between steps"
+            f"{definition.class_name.removeprefix('Wrapped')} has no lr for decoupled weight decay to be "
+            "multiplied by; use l2, or shrink parameters between steps"
         )
     return {name: float(value) for name, value in values.items()}
 

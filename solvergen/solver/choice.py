@@ -107,7 +107,7 @@ def optimizer_of(params: SolverParameters) -> Chosen:
     choice = _of_caffe(params) if params.optimizer is None else _of_ours(params, params.optimizer)
     definition = definition_of(choice.optimizer_class)
     if params.blocks and definition.view != BLOCKS:
-        _refuse(params, "blocks", f"{definition.class_name} knows no blocks: its update is the same without")
+        _refuse(params, "blocks", f"{definition.class_name} doesn't use blocks: leave the argument out")
     try:
         # On one element: the optimizer itself knows best what it takes.
         choice.make([np.zeros(1, np.float32)], backend="numpy")

@@ -36,7 +36,7 @@ def backend_of(params: SolverParameters, gpus: Callable[[], int] = count_gpus) -
             said = (
                 "solver_mode is GPU" if params.has("solver_mode") else "solver_mode is GPU by Caffe's default"
             )
-            return name, (f"{said}, and there is none ({unavailable}): going on with the CPU", *warnings)
+            return name, (f"{said}, but there is none ({unavailable}): continuing on the CPU", *warnings)
         if not 0 <= params.device_id < found:
             raise BackendUnavailable(
                 f"device_id is {params.device_id}, and the GPUs here are 0 to {found - 1}"

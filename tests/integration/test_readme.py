@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/getting-started.md", "docs/runtime.md"]
+PAGES = ["README.md", "docs/getting-started.md", "docs/runtime.md", "docs/wrappers.md"]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from solvergen.runtime.cuda.tables import WORD, state_offset
 from solvergen.runtime.cuda.workspace import CudaWorkspace
 from solvergen.runtime.definition import Definition, Initial
 from solvergen.runtime.dtypes import STORAGE_TYPES
+from solvergen.runtime.naming import with_article
 from solvergen.runtime.skipping import check_flag, plain_flag
 
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ def _seen(what: str, array: Any) -> cupy.ndarray:
 
     if type(array) is _array_type():
         return array
-    named = f"{what} is a {type_name(array)}"
+    named = f"{what} is {with_article(type_name(array))}"
     if isinstance(array, (cupy.ndarray, np.ndarray, np.generic, int, float, list, tuple)):
         advice = "a plain view" if isinstance(array, cupy.ndarray) else "cupy.asarray(x), and keep that"
         raise ArrayError(f"{named}, not a cupy.ndarray; pass {advice}")
@@ -326,5 +327,5 @@ def _is_read_only(array: object) -> bool:
 def _check_alignment(what: str, array: cupy.ndarray) -> None:
     if array.size and array.data.ptr % array.dtype.itemsize:
         raise ArrayError(
-            f"{what} is misaligned: its address is no multiple of its item size {array.dtype.itemsize}"
+            f"{what} is misaligned: its address isn't a multiple of its item size {array.dtype.itemsize}"
         )

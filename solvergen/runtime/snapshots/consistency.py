@@ -39,7 +39,7 @@ def check(data: SnapshotData, arrays: Mapping[str, Iterable[str]] | None = None)
     if len(set(data.frozen)) != len(data.frozen) or not set(data.frozen) <= set(names):
         raise SnapshotError("the frozen tensors are not some of the tensors, each once")
     if unknown := sorted(set(data.constraints) - set(names)):
-        raise SnapshotError(f"there are constraints for {listed(unknown)}, which is no tensor")
+        raise SnapshotError(f"there are constraints for {listed(unknown)}, but no such tensor")
     members = [member for group in data.groups for member in group.members]
     if len(set(members)) != len(members) or set(members) != set(names):
         raise SnapshotError("the groups' members are not the tensors, each once")

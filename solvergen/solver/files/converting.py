@@ -166,7 +166,7 @@ def _write_optimizer(
         raise SolverFileError(f"{target}: an optimizer's snapshot, and the name is that of a solver's file")
     optimizer, more = optimizers.optimizer_of(state, model, spec, chosen=wanted.chosen, source=source)
     snapshots.save(target, optimizer._snapshot(params=model is not None))
-    return (f"{target}: {spec} at rest where {source} is, for Optimizer.load", *said, *more)
+    return (f"{target}: a snapshot of {spec} for Optimizer.load, made from {source}", *said, *more)
 
 
 def _write_torch(

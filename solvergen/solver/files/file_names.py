@@ -42,7 +42,7 @@ def checked_format(name: str) -> Format:
     for known in FORMATS:
         if name == known:
             return known
-    raise SolverFileError(f"no snapshot format {name!r}; there is {', '.join(FORMATS)}")
+    raise SolverFileError(f"no snapshot format {name!r}; there are {', '.join(FORMATS)}")
 
 
 def pair(prefix: str, iteration: int, form: Format) -> Pair:

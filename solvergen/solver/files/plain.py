@@ -16,7 +16,7 @@ import numpy as np
 
 from solvergen.errors import SolverFileError
 from solvergen.runtime.arrays import HostArray
-from solvergen.runtime.naming import quoted
+from solvergen.runtime.naming import quoted, with_article
 
 _SAFE = 2**53
 _KINDS = "biuf"
@@ -51,7 +51,8 @@ def encode(value: Any, where: str = "extra", depth: int = 0) -> Any:
         pairs = {key: encode(item, f"{where}[{key!r}]", depth + 1) for key, item in value.items()}
         return {"$dict": pairs} if len(pairs) == 1 and next(iter(pairs)).startswith("$") else pairs
     raise SolverFileError(
-        f"{where}: a {type(value).__name__} can't be kept; numbers, text, lists, dicts and arrays can"
+        f"{where}: {with_article(type(value).__name__)} can't be kept; numbers, text, lists, dicts "
+        "and arrays can"
     )
 
 

@@ -112,7 +112,7 @@ def _snapshot(params: SolverParameters) -> Iterator[Finding]:
     if params.snapshot > 0 and not params.has("snapshot_prefix"):
         yield params.finding(
             "snapshot",
-            "snapshot is given and snapshot_prefix isn't",
+            "snapshot is given, but snapshot_prefix isn't",
             hint="Caffe takes it from the file's name, and here there is no file",
         )
 
@@ -163,7 +163,9 @@ def _finite(params: SolverParameters) -> Iterator[Finding]:
         if isinstance(value, float) and not math.isfinite(value) and name != "clip_gradients":
             yield params.finding(name, f"{name} must be finite, not {value}")
     if math.isnan(params.clip_gradients):
-        yield params.finding("clip_gradients", "clip_gradients must be a number", hint="-1 is: don't clip")
+        yield params.finding(
+            "clip_gradients", "clip_gradients must be a number", hint="-1 is for no clipping"
+        )
 
 
 def _iter_size(params: SolverParameters) -> Iterator[Finding]:

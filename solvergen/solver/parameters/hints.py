@@ -8,7 +8,7 @@ from solvergen.runtime.naming import did_you_mean
 
 
 def meant(name: object, known: Iterable[str]) -> str:
-    """``"did you mean 'GPU'?"``, whatever the case of the letters, or ``"there is ..."``."""
+    """``"did you mean 'GPU'?"``, whatever the case of the letters, or ``"there are ..."``."""
     names = list(known)
     same = [candidate for candidate in names if candidate.lower() == str(name).lower()]
     return f"did you mean {same[0]!r}?" if same else did_you_mean(name, names).removeprefix("; ")

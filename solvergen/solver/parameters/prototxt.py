@@ -23,7 +23,7 @@ from solvergen.solver.parameters.scan import Entry, Token, scan, with_signs_join
 
 _NETS = ("net_param", "train_net_param", "test_net_param")
 _ONLY_IN_YAML = dict.fromkeys(
-    ("blocks", "constraints"), "it is said in YAML: a solver file that ends in .yaml"
+    ("blocks", "constraints"), "it can only be given in YAML, in a solver file that ends in .yaml"
 )
 _SETTINGS = {"hyperparameter": "hyperparameters", "policy_setting": "policy"}
 _STRAY = {

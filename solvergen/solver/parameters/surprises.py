@@ -50,7 +50,7 @@ def _momentum(params: SolverParameters) -> Iterator[Finding]:
             params,
             None,
             "momentum isn't given, and Caffe's default is 0: plain gradient descent",
-            "momentum: 0.9 is usual; momentum: 0 says that this is meant",
+            "momentum: 0.9 is usual; give momentum: 0 if you mean that",
         )
 
 
@@ -61,7 +61,7 @@ def _clip(params: SolverParameters) -> Iterator[Finding]:
             params,
             "clip_gradients",
             "clip_gradients is 0, which makes every gradient zero: nothing is learned",
-            "-1, or leaving it out, is: don't clip",
+            "leave it out, or give -1, for no clipping",
         )
     elif clip > 0.0 and params.iter_size > 1:
         yield _warning(
@@ -169,7 +169,7 @@ def _unused(params: SolverParameters) -> Iterator[Finding]:
     }
     idle = [name for name, users in of_policy.items() if params.has(name) and policy not in users]
     if idle:
-        yield _warning(params, idle[0], f"lr_policy {policy!r} makes nothing of {_and(idle)}")
+        yield _warning(params, idle[0], f"lr_policy {policy!r} doesn't use {_and(idle)}")
     if params.optimizer is None:
         of_type = {
             "momentum2": ("Adam",),
@@ -178,12 +178,12 @@ def _unused(params: SolverParameters) -> Iterator[Finding]:
         }
         idle = [name for name, users in of_type.items() if params.has(name) and params.type not in users]
         if idle:
-            yield _warning(params, idle[0], f"type {params.type!r} makes nothing of {_and(idle)}")
+            yield _warning(params, idle[0], f"type {params.type!r} doesn't use {_and(idle)}")
         if params.hyperparameters:
             yield _warning(
                 params,
                 "hyperparameters",
-                "hyperparameters are for an optimizer of ours, and none is named",
+                "hyperparameters are only for an optimizer, and none is given",
                 "Caffe's solvers take momentum, delta and others by their own names",
             )
         return
@@ -192,7 +192,7 @@ def _unused(params: SolverParameters) -> Iterator[Finding]:
         yield _warning(
             params,
             idle[0],
-            f"optimizer {params.optimizer!r} makes nothing of {_and(idle)}",
+            f"optimizer {params.optimizer!r} doesn't use {_and(idle)}",
             "give what it takes under hyperparameters",
         )
 
@@ -207,7 +207,7 @@ def _tests(params: SolverParameters) -> Iterator[Finding]:
         yield _warning(
             params,
             "test_interval",
-            "test_interval is given and nothing is tested",
+            "test_interval is given, but nothing is tested",
             "give a test_iter for each test",
         )
 

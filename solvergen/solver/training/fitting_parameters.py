@@ -48,7 +48,7 @@ def _wrong(
     for name, value in said.items():
         if name not in shapes:
             near = did_you_mean(name, shapes)
-            text = f"{field} has {quoted(name)}, which is no parameter that the net learns{near}"
+            text = f"{field} has {quoted(name)}, which is not a parameter that the net learns{near}"
             yield params.finding(field, text, key=name)
             continue
         try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from solvergen.runtime.naming import with_article
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.parameters import check_names
 from solvergen.solver.net.protocol import Repeatable
@@ -41,7 +42,7 @@ def check_net(net: Any, *, trained: bool) -> None:
     if missing or isinstance(net, type):
         lacks = f"it lacks {', '.join(missing)}" if missing else "it is a class: make one of it"
         raise TrainingError(
-            f"a {type(net).__name__} is no net: {lacks} "
+            f"{with_article(type(net).__name__)} isn't a net: {lacks} "
             "(solvergen.adapters.torch_net.TorchNet makes one of a torch module)"
         )
     _check_methods(net)
@@ -50,13 +51,16 @@ def check_net(net: Any, *, trained: bool) -> None:
         raise NetError(f"the name of a {what} must be text, not {net.name!r}")
     for layer in _sequence(net.layers, f"layers of the net {net.name!r}"):
         if not (hasattr(layer, "name") and hasattr(layer, "type") and hasattr(layer, "blobs")):
-            raise NetError(f"layers of the net {net.name!r} holds a {type(layer).__name__}, not a LayerBlobs")
+            raise NetError(
+                f"layers of the net {net.name!r} holds {with_article(type(layer).__name__)}, not a LayerBlobs"
+            )
     learnable = _sequence(net.learnable, f"learnable of the net {net.name!r}")
     for blob in learnable:
         lacking = [name for name in _OF_BLOBS if not hasattr(blob, name)]
         if lacking:
             raise NetError(
-                f"learnable of the net {net.name!r} holds a {type(blob).__name__}, not a Blob: it lacks "
+                f"learnable of the net {net.name!r} holds {with_article(type(blob).__name__)}, "
+                "not a Blob: it lacks "
                 f"{', '.join(lacking)}"
             )
         _check_arrays(net, blob, ("data", "diff") if trained else ("data",))
@@ -70,7 +74,8 @@ def check_repeatable(net: Any, optimizer: str) -> None:
     if not isinstance(net, Repeatable):
         raise NetError(
             f"optimizer {optimizer} evaluates the gradient several times in a step, each time on the same "
-            f"batch, and the net {net.name!r} can't make its passes again: a {type(net).__name__} has no "
+            f"batch, and the net {net.name!r} can't make its passes again: "
+            f"{with_article(type(net).__name__)} has no "
             "keep_batches and pass_again (solvergen.solver.net.protocol.Repeatable)"
         )
 
@@ -84,7 +89,8 @@ def _check_methods(net: Any) -> None:
         called = f"{name}({', '.join(arguments)})"
         if not callable(method):
             raise NetError(
-                f"{name} of a {type(net).__name__} is a {type(method).__name__}: nets have {called}"
+                f"{name} of {with_article(type(net).__name__)} is {with_article(type(method).__name__)}: "
+                f"nets have {called}"
             )
         try:
             signature = inspect.signature(method)
@@ -93,7 +99,9 @@ def _check_methods(net: Any) -> None:
         try:
             signature.bind(*arguments)
         except TypeError as error:
-            raise NetError(f"{name} of a {type(net).__name__} is called as {called}: {error}") from error
+            raise NetError(
+                f"{name} of {with_article(type(net).__name__)} is called as {called}: {error}"
+            ) from error
 
 
 def _check_arrays(net: Any, blob: Any, arrays: Sequence[str]) -> None:
@@ -124,7 +132,7 @@ def unshared(net: Any, train: Any) -> list[str]:
 
 def _sequence(value: Any, what: str) -> Sequence[Any]:
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        raise NetError(f"{what} must be a list or tuple, not a {type(value).__name__}")
+        raise NetError(f"{what} must be a list or tuple, not {with_article(type(value).__name__)}")
     return value
 
 

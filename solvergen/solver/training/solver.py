@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from solvergen.runtime.naming import with_article
 from solvergen.solver.net.protocol import Net, Output, Repeatable, Seedable
 from solvergen.solver.training import debugging, events, parts, restoring
 from solvergen.solver.training.error import TrainingError
@@ -198,7 +199,7 @@ class Solver:
             iterations = operator.index(iterations)
         except TypeError:
             raise TrainingError(
-                f"step takes how many iterations to train, a whole number, not {iterations!r}"
+                f"step takes the number of iterations to train, a whole number, not {iterations!r}"
             ) from None
         self._check_at_rest("step")
         self._exit = False
@@ -484,5 +485,5 @@ class Solver:
 
 def _several(nets: Any) -> tuple[Net, ...]:
     if not isinstance(nets, Iterable):
-        raise TrainingError(f"test_nets must be a list of nets, not a {type(nets).__name__}")
+        raise TrainingError(f"test_nets must be a list of nets, not {with_article(type(nets).__name__)}")
     return tuple(nets)

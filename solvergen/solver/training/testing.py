@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from solvergen.runtime.naming import with_article
 from solvergen.solver.net.error import NetError
 from solvergen.solver.net.protocol import Net, Output, is_real, loss_of
 from solvergen.solver.training.events import OutputValue
@@ -15,11 +16,13 @@ from solvergen.solver.training.events import OutputValue
 def checked_outputs(net: Net, outputs: Any) -> tuple[Output, ...]:
     """The outputs of a pass with arrays in them. Raises NetError where that isn't what they are."""
     if not isinstance(outputs, Iterable):
-        raise NetError(f"the net {net.name!r} put out a {type(outputs).__name__}, not Outputs")
+        raise NetError(f"the net {net.name!r} put out {with_article(type(outputs).__name__)}, not Outputs")
     found = []
     for output in outputs:
         if not (hasattr(output, "name") and hasattr(output, "values") and hasattr(output, "loss_weight")):
-            raise NetError(f"the net {net.name!r} put out a {type(output).__name__} among its Outputs")
+            raise NetError(
+                f"the net {net.name!r} put out {with_article(type(output).__name__)} among its Outputs"
+            )
         values = output.values
         if type(values) is not np.ndarray or not is_real(values.dtype):
             values = _array(values, f"output {output.name!r} of the net {net.name!r}")

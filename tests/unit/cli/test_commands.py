@@ -12,6 +12,7 @@ import pytest
 from solvergen import compiler
 from solvergen.cli.app import run
 from solvergen.errors import CompilerBug
+from solvergen.spec.files import shipped_folder
 
 SHIPPED = Path(__file__).parents[3] / "specs"
 
@@ -197,7 +198,7 @@ def test_near_misses_are_suggested(here: Path, capsys: pytest.CaptureFixture[str
     assert "did you mean 'plain'" in said(capsys, "show", "plian")[2]
     for command in ("show", "verify"):
         assert (
-            "specs/ here hides the specs that come with solvergen; --specs"
+            f"specs/ here hides the specs that come with solvergen; --specs {shipped_folder()} uses those"
             in said(capsys, command, "adam")[2]
         )
         assert "hides" not in said(capsys, command, "adaam", "--specs", str(SHIPPED))[2]
@@ -580,7 +581,7 @@ def test_a_backend_that_is_named_twice_runs_once(here: Path, capsys: pytest.Capt
 
 
 def test_unknown_optimizers_get_a_sentence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no optimizer 'nope'; there is 'plain'" in said(capsys, "verify", "nope")[2]
+    assert "no optimizer 'nope'; there is only 'plain'" in said(capsys, "verify", "nope")[2]
 
 
 @pytest.mark.parametrize(

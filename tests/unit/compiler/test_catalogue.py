@@ -54,7 +54,7 @@ def test_a_section_has_all_that_a_spec_says(tmp_path):
         "| `nesterov` | true | option | look ahead |",
         "| `buffered` | `momentum != 0` | option |  |",
         "| `m` | 0 | state when `buffered` |  |",
-        "| `scale` | `1 - momentum` | one number a parameter | one a tensor |",
+        "| `scale` | `1 - momentum` | one number for each parameter | one a tensor |",
         "* As it is.",
         "| here | `torch.optim.SGD` | `optax.sgd` |",
         "| `lr` | `lr` | `learning_rate` |",

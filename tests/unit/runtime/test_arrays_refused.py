@@ -231,7 +231,7 @@ def test_parameters_given_twice_or_overlapping():
         (
             {"a": np.ones(2, F)},
             {"b": np.ones(2, F)},
-            "no gradient for 'a'.*a gradient for 'b', which is no parameter",
+            "no gradient for 'a'.*a gradient for 'b', but no such parameter",
         ),
         ({"a": np.ones(2, F)}, {"a": np.ones(2, F), "b": None, "c": None}, "a gradient for 'b' and 'c'"),
     ],

@@ -78,7 +78,7 @@ def test_counts_of_what_was_given():
     assert block_counts([*shapes], [*shapes.values()], given) == [8, 1, 0]
     assert block_counts([*shapes], [*shapes.values()], {}) == [1, 1, 1]
     with pytest.raises(
-        OptimizerError, match=r"parameter 'a' of shape \(4, 6\) doesn't fall into 3 equal blocks"
+        OptimizerError, match=r"parameter 'a' of shape \(4, 6\) can't be divided into 3 equal blocks"
     ):
         block_counts([*shapes], [*shapes.values()], {"a": 3})
 
@@ -118,9 +118,9 @@ def test_groups_have_their_own():
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"x": 2}, "blocks has 'x', which is no parameter's name there; there is 'w' and 'v'"),
+        ({"x": 2}, "blocks has 'x', which is not the name of a parameter there; there are 'w' and 'v'"),
         ({"ww": 2}, "did you mean 'w'"),
-        ({0: 2}, "blocks has 0, which is no parameter's name there"),
+        ({0: 2}, "blocks has 0, which is not the name of a parameter there"),
         ({"w": 0}, r"blocks\['w'\] must be a whole number from 1 to 2147483647, or 'rows'"),
         ({"w": 10**30}, r"blocks\['w'\] must be a whole number from 1 to"),
         ({"w": True}, "not True"),
@@ -128,7 +128,7 @@ def test_groups_have_their_own():
         ({"w": None}, "not None"),
         ("columns", "blocks must be a whole number from 1 to.*not 'columns'"),
         (-1, "not -1"),
-        ({"v": 4}, r"parameter 'v' of shape \(6,\) doesn't fall into 4 equal blocks"),
+        ({"v": 4}, r"parameter 'v' of shape \(6,\) can't be divided into 4 equal blocks"),
         (4, "parameter 'v' of shape"),
         (2**31 - 1, "parameter 'w' of shape"),
     ],
@@ -141,10 +141,10 @@ def test_what_is_refused(given, text):
 def test_what_groups_may_not_say():
     a, b = {"a": np.ones(4, F)}, {"b": np.ones(4, F)}
     with pytest.raises(
-        OptimizerError, match=r"params\[1\]\['blocks'\] has 'a', which is no parameter's name there"
+        OptimizerError, match=r"params\[1\]\['blocks'\] has 'a', which is not the name of a parameter there"
     ):
         AdamMini([{"params": a}, {"params": b, "blocks": {"a": 2}}])
-    with pytest.raises(OptimizerError, match="SGD knows no blocks"):
+    with pytest.raises(OptimizerError, match="SGD doesn't use blocks"):
         SGD([{"params": a, "blocks": 2}], lr=1.0)
     with pytest.raises(AttributeError, match="read-only"):
         AdamMini(a).blocks = {"a": 2}

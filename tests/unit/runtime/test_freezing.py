@@ -84,7 +84,7 @@ def test_groups_may_be_frozen():
 
 def test_what_is_no_name():
     with pytest.raises(
-        OptimizerError, match=r"params\[1\]\['frozen'\] has 'a', which is no parameter's name"
+        OptimizerError, match=r"params\[1\]\['frozen'\] has 'a', which is not the name of a parameter"
     ):
         made(params(), {"frozen": ["a"]})
     opt = Adam(params(), backend="numpy")
@@ -102,7 +102,7 @@ def test_by_position():
     opt.freeze([2, "1"])
     opt.unfreeze([1])
     assert opt.frozen == ("0", "2")
-    with pytest.raises(OptimizerError, match="freeze has '3', which is no parameter's name"):
+    with pytest.raises(OptimizerError, match="freeze has '3', which is not the name of a parameter"):
         opt.freeze(3)
     with pytest.raises(OptimizerError, match="freeze must be a name"):
         SGD({"0": np.ones(2, np.float32)}, lr=0.1, backend="numpy").freeze(0)
@@ -137,7 +137,7 @@ def test_in_snapshots(tmp_path, suffix):
     opt.unfreeze()
     other.load_state_dict(opt.state_dict())
     assert other.frozen == ()
-    with pytest.raises(OptimizerError, match="'q', which is none of its tensors"):
+    with pytest.raises(OptimizerError, match="'q', but there is no such tensor"):
         other.load_state_dict({**opt.state_dict(), "frozen": ["q"]})
 
 

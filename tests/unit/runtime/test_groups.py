@@ -151,7 +151,7 @@ def test_a_change_is_made_in_all_groups_or_in_none():
         ("amsgrad", r"option.*opt.options\['amsgrad'\]"),
         ("lr_mult", r"opt.groups\[i\].lr_mult"),
         ("stat", "did you mean 'state'"),
-        ("shadows", r"Adam has shadows if it is made with wrappers=Wrappers\(shadow=\.\.\.\)"),
+        ("shadows", r"Adam has shadows only if it is made with wrappers=Wrappers\(shadow=\.\.\.\)"),
     ],
 )
 def test_unknown_attributes_are_errors(name, message):

@@ -33,7 +33,7 @@ def params():
         (lambda: Adam(param=params()), "Adam takes no argument 'param'; did you mean 'params'?"),
         (
             lambda: Adam(params(), xyz=1, wrappers=Wrappers()),
-            "Adam takes no argument 'xyz'; there is 'params'",
+            "Adam takes no argument 'xyz'; there are 'params'",
         ),
         (
             lambda: Wrappers(clip_norm=1),
@@ -125,5 +125,5 @@ def test_functions():
     assert stray(["x"], print) == (None, ())
     assert plain(1) == (1, 2)
     assert plain(a=1, b=3) == (1, 3)
-    with pytest.raises(UnknownArgument, match="plain takes no argument 'c'; there is 'a' and 'b'"):
+    with pytest.raises(UnknownArgument, match="plain takes no argument 'c'; there are 'a' and 'b'"):
         plain(1, c=2)

@@ -237,7 +237,7 @@ class TestSettings:
         opt = SGD([np.ones(3, F)], backend="numpy", wrappers=Wrappers())
         with pytest.raises(OptimizerError, match="keeps no copy"):
             opt.shadows  # noqa: B018
-        with pytest.raises(HyperparameterError, match="say shadow otherwise than those that are compiled in"):
+        with pytest.raises(HyperparameterError, match="differ in shadow from those that are compiled in"):
             opt.wrappers = SHADOW
 
     @pytest.mark.parametrize("suffix", ["h5", "safetensors"])

@@ -108,7 +108,7 @@ def test_the_state_dict_is_a_copy(rng):
     [
         (lambda s: s.pop("shared"), "the state_dict has no 'shared'"),
         (lambda s: s.update(shared=[1.0]), "'shared' in the state_dict"),
-        (lambda s: s["shared"].update(d="x"), "shared['d'] in the state_dict is no number"),
+        (lambda s: s["shared"].update(d="x"), "shared['d'] in the state_dict isn't a number"),
         (lambda s: s["shared"].update(e=1.0), "no shared states 'e'"),
         (lambda s: s["shared"].pop("d"), "state 'd' exists here, not in it: under the same options"),
         (lambda s: s["schema"].update(d="scalar"), "no shared states 'd'"),

@@ -216,7 +216,7 @@ BROKEN = {
         change(["groups", 0, "hyperparameters", "lr"], 10**400), OptimizerError, "too large"
     ),
     "hyperparameter complex": (
-        change(["groups", 0, "hyperparameters", "lr"], np.complex64(1)), OptimizerError, "no number"
+        change(["groups", 0, "hyperparameters", "lr"], np.complex64(1)), OptimizerError, "isn't a number"
     ),
     "state missing": (change(["tensors", "1", "arrays", "m"], KeyError), REFUSED, "'?m'?"),
     "state too many": (change(["tensors", "1", "arrays", "w"], np.zeros(2, F)), REFUSED, "w"),

@@ -232,7 +232,7 @@ class TestKeeping:
         opt.wrappers = replace(opt.wrappers, unscale=4)
         assert opt.groups[0].effective()["wrap_l2"] == 0.2
         with pytest.raises(
-            HyperparameterError, match="say clip_grad_norm otherwise than those that are compiled in"
+            HyperparameterError, match="differ in clip_grad_norm from those that are compiled in"
         ):
             opt.wrappers = Wrappers(clip_grad_norm=1)
 

@@ -105,7 +105,7 @@ class TestMaking:
                 h for h in WrappedAdam.definition.hyperparameters if h.name not in ("lr", "wrap_weight_decay")
             ),
         )
-        with pytest.raises(HyperparameterError, match="Adam has no lr that decoupled weight decay"):
+        with pytest.raises(HyperparameterError, match="Adam has no lr for decoupled weight decay"):
             wrapper_hyperparameters(Wrappers(weight_decay=0.1), without)
         assert wrapper_hyperparameters(Wrappers(l2=0.1), without)["wrap_l2"] == 0.1
 
@@ -145,7 +145,7 @@ class TestChanging:
         opt.wrappers = Wrappers(accumulate=5)
         assert opt.wrap_every == 5
         plain = made(params(rng), Wrappers())
-        with pytest.raises(HyperparameterError, match="say accumulate otherwise"):
+        with pytest.raises(HyperparameterError, match="differ in accumulate from"):
             plain.wrappers = Wrappers(accumulate=2)
         with pytest.raises(HyperparameterError, match="can't begin to accumulate"):
             plain.wrap_every = 2

@@ -88,8 +88,8 @@ def test_backends():
         backend_of(SolverParameters(device_id=2), lambda: 2)
     name, (said, *_) = backend_of(SolverParameters(), no_gpu)
     assert name in ("cpu", "numpy")
-    assert said.startswith("solver_mode is GPU by Caffe's default, and there is none (none in this test)")
-    assert backend_of(SolverParameters(solver_mode="GPU"), no_gpu)[1][0].startswith("solver_mode is GPU, and")
+    assert said.startswith("solver_mode is GPU by Caffe's default, but there is none (none in this test)")
+    assert backend_of(SolverParameters(solver_mode="GPU"), no_gpu)[1][0].startswith("solver_mode is GPU, but")
     assert "says nothing" in backend_of(SolverParameters(solver_mode="CPU", device_id=3), no_gpu)[1][0]
 
 

@@ -286,7 +286,7 @@ def test_what_is_refused(params, tests, said):
 
 
 def test_what_is_no_net_is_refused():
-    with pytest.raises(SolvergenError, match="is no net: it lacks name, learnable"):
+    with pytest.raises(SolvergenError, match="isn't a net: it lacks name, learnable"):
         Solver(SolverParameters(base_lr=1, lr_policy="fixed", solver_mode="CPU"), object())
 
 

@@ -126,7 +126,7 @@ def test_a_keyword_that_is_no_parameter():
         SolverParameters(base_rl=3)
     assert type(raised.value) is UnknownParameter
     assert isinstance(raised.value, TypeError)
-    with pytest.raises(SolverParametersError, match="no parameter '_given'; there is "):
+    with pytest.raises(SolverParametersError, match="no parameter '_given'; there are "):
         SolverParameters(_given=frozenset())
 
 

@@ -291,7 +291,7 @@ def test_another_window_of_losses_begins_anew(tmp_path, window, kept):
             r"is called as keep_batches\(\): missing",
         ),
         ({"seek": lambda: None, "position": lambda: 0}, r"is called as seek\(position\): too many"),
-        ({"watch": 5, "watched": lambda: ()}, "watch of a Scripted is a int"),
+        ({"watch": 5, "watched": lambda: ()}, "watch of a Scripted is an int"),
     ],
 )
 def test_methods_that_cant_be_called_as_they_will_be(told, says):

@@ -116,9 +116,13 @@ def test_an_optimizer_made_by_hand_has_them_too() -> None:
     assert len(optimizer.constraint) == 3
     assert {state.shape for state in optimizer.state["exp_avg_sq"].values()} == {(4,), (1,), (2,)}
     assert choice.make([{"params": arrays}], backend="numpy").constraint == choice.constraints
-    with pytest.raises(OptimizerError, match=r"blocks has 'a\.weights', which is no parameter's name there"):
+    with pytest.raises(
+        OptimizerError, match=r"blocks has 'a\.weights', which is not the name of a parameter there"
+    ):
         choice.make(list(arrays.values()), backend="numpy")
-    with pytest.raises(OptimizerError, match=r"constraint has 'c\.bias', which is no parameter's name"):
+    with pytest.raises(
+        OptimizerError, match=r"constraint has 'c\.bias', which is not the name of a parameter"
+    ):
         choice.make({name: arrays[name] for name in arrays if name != "c.bias"}, backend="numpy")
 
 
@@ -200,7 +204,7 @@ BASE = "base_lr: 1\nlr_policy: fixed\noptimizer: AdamMini\n"
             "4:31",
             "no constraint 'MaxNrm'; did you mean 'MaxNorm'",
         ),
-        ("constraints:\n  a: {axis: 1}", "5:3", "has 'a': it names no constraint; there is 'MaxNorm'"),
+        ("constraints:\n  a: {axis: 1}", "5:3", "has 'a': it names no constraint; there are 'MaxNorm'"),
         (
             "constraints:\n  a: {constraint: MaxNorm, max_val: 1}",
             "5:3",
@@ -223,7 +227,7 @@ def test_refused_with_the_place(text: str, place: str, said: str) -> None:
 
 
 def test_an_optimizer_without_blocks_is_refused_without_a_net() -> None:
-    with pytest.raises(SolverParametersError, match=r"s\.yaml:4:1: .*AdamW knows no blocks"):
+    with pytest.raises(SolverParametersError, match=r"s\.yaml:4:1: .*AdamW doesn't use blocks"):
         parse_yaml(BASE.replace("AdamMini", "AdamW") + "blocks: {a: 2}", "s.yaml").checked()
 
 
@@ -232,10 +236,11 @@ def test_what_the_net_doesnt_have() -> None:
     with pytest.raises(SolverParametersError) as caught:
         solver(text)
     assert [str(finding) for finding in caught.value.findings] == [
-        "s.yaml:7:10: error: parameter 'a.weights' of shape (4, 4) doesn't fall into 3 equal blocks: a count "
-        "divides the first axis, or is a multiple of it that, divided by it, divides the next one in the "
-        "same way",
-        "s.yaml:7:24: error: blocks has 'c.weigths', which is no parameter that the net learns; did you mean "
+        "s.yaml:7:10: error: parameter 'a.weights' of shape (4, 4) can't be divided into 3 equal blocks: "
+        "their number must divide the first axis, or be its length times a number that divides the "
+        "second, and so on",
+        "s.yaml:7:24: error: blocks has 'c.weigths', which is not a parameter that the net learns; "
+        "did you mean "
         "'c.weights'?",
         "s.yaml:9:3: error: MaxNorm of parameter 'a.weights' has axis 2, but the parameter has 2 axes: it is "
         "(4, 4)",
@@ -246,5 +251,5 @@ def test_in_prototxt_there_is_a_hint() -> None:
     pytest.importorskip("google.protobuf")
     from solvergen.solver.parameters.prototxt import parse_prototxt
 
-    with pytest.raises(SolverParametersError, match=r"no field 'constraints'.*it is said in YAML"):
+    with pytest.raises(SolverParametersError, match=r"no field 'constraints'.*it can only be given in YAML"):
         parse_prototxt('base_lr: 1 constraints { name: "a" }')

@@ -386,7 +386,7 @@ def test_convert_to_an_optimizers_snapshot_and_back(here: Path, capsys: pytest.C
     words += ("--shared", "two/0=one/0")
     code, out, err = said(capsys, *words, "--solver", "solver.prototxt")
     assert code == 0, err
-    assert "o.safetensors: caffe_sgd at rest where" in out
+    assert "o.safetensors: a snapshot of caffe_sgd for Optimizer.load, made from" in out
     data = snapshots.load("o.safetensors")
     assert (data.spec, {tensor.t for tensor in data.tensors}) == ("caffe_sgd", {7})
     assert (data.groups[0].hyperparameters["lr"], data.groups[0].hyperparameters["momentum"]) == (0.5, 0.25)

@@ -288,7 +288,7 @@ class TestTorch:
             path, found = self.optimizer(tmp_path, cls, lr=self.torch.tensor(0.5), foreach=False)
             self.torch.save(found, path)
             said = self.converted(path, to="o.safetensors", form="optimizer")
-            assert said[0].partition(": ")[2].startswith(f"{wanted} at rest")
+            assert said[0].partition(": ")[2].startswith(f"a snapshot of {wanted} for")
             self.converted(path, to="ok.state.safetensors")
             extra = read_state(tmp_path / "ok.state.safetensors").extra
             assert extra["groups"][0]["hyperparameters"]["lr"] == 0.5

@@ -204,7 +204,7 @@ def test_probing(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format(tmp_path: Path) -> None:
-    with pytest.raises(SolverFileError, match="no snapshot format 'PICKLE'; there is BINARYPROTO"):
+    with pytest.raises(SolverFileError, match="no snapshot format 'PICKLE'; there are BINARYPROTO"):
         write_pair(str(tmp_path / "net"), 1, small_model(), small_state(), "PICKLE")
 
 
