@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from solvergen.cli import exit_codes
-from solvergen.cli.console import print_json, print_table, visible
+from solvergen.cli.console import print_json, print_table, visible, visible_lines
 
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
@@ -282,4 +282,4 @@ def _warned() -> Iterator[None]:
             yield
         finally:
             for warning in caught:
-                print(f"solvergen: warning: {warning.message}", file=sys.stderr)
+                print(f"solvergen: warning: {visible_lines(str(warning.message))}", file=sys.stderr)

@@ -163,10 +163,11 @@ def train(
         params = params.replaced(train_state=_state(params.train_state, level, stage))
     with training_logs.opened(params, log) as logs, blaming_the_net(net):
         logs.parameters(params)
+        factory = find_factory(net)
+        train_net, test_nets = make_nets(factory, params)
         for listener in logs.listeners:
-            for text in warnings:
+            for text in (*warnings, *factory.notes):
                 listener.handle(Warned(0, text))
-        train_net, test_nets = make_nets(find_factory(net), params)
         with handled(sigint=sigint, sighup=sighup, sigterm=sigterm) as requested:
             for file in params.weights:
                 logs.say(f"Finetuning from {file}", "caffe.cpp:155")
@@ -219,7 +220,10 @@ def score_model(
         log.handle(Warned(0, "--gpu: the function of --net decides where its net is; nothing else runs here"))
     state = _state(NetState(phase="TEST", level=0), level, stage)
     with blaming_the_net(net):
-        made = find_factory(net).make("TEST", source=_source(model), state=state)
+        factory = find_factory(net)
+        made = factory.make("TEST", source=_source(model), state=state)
+        for text in factory.notes:
+            log.handle(Warned(0, text))
         check_net(made, trained=False)
         for file in files:
             load_weights(made, file, lambda text: log.handle(Warned(0, text)))
@@ -287,16 +291,18 @@ def time_net(
             )
             params, warnings = _on_gpu(params, gpu, backend)
             state = _state(NetState(phase="TRAIN", level=0), level, stage)
-            made = find_factory(net).make("TRAIN", params=params, source=_source(model), state=state)
+            factory = find_factory(net)
+            made = factory.make("TRAIN", params=params, source=_source(model), state=state)
         else:
             of_file = _parameters(solver, net)
             params, warnings = _on_gpu(of_file.replaced(**dict.fromkeys(NOT_TIMED)), gpu, backend)
             if level is not None or stage is not None:
                 params = params.replaced(train_state=_state(params.train_state, level, stage))
-            made, _ = make_nets(find_factory(net), params)
+            factory = find_factory(net)
+            made, _ = make_nets(factory, params)
         # Without a solver file: wherever the net is.
         where = "auto" if solver is None and backend is None and not gpu else backend
-        for text in (*warnings, *(() if where is not None else chosen(params).warnings)):
+        for text in (*warnings, *factory.notes, *(() if where is not None else chosen(params).warnings)):
             log.handle(Warned(0, text))
         trained = Solver(params, made, backend=where)
         say("*** Benchmark begins ***", "caffe.cpp:379")
