@@ -13,6 +13,7 @@ import pytest
 
 from solvergen.cli.app import run
 from solvergen.constraints import MaxNorm
+from solvergen.errors import SolverFileError
 from solvergen.optimizers import SGD, AdamMini
 from solvergen.solver.files import (
     LayerData,
@@ -373,6 +374,16 @@ def test_show_is_for_optimizers(here: Path, capsys: pytest.CaptureFixture[str]) 
         assert "`solvergen snapshot inspect` looks into it" in err
     write_model("m.caffemodel.h5", small_model())
     assert "by its name this is a file of Caffe's: `sol" in said(capsys, "show", "m.caffemodel.h5")[2]
+
+
+def test_what_convert_could_make_of_a_file_is_said(here: Path) -> None:
+    SGD({"w": array(3)}, backend="numpy").save("o.safetensors")
+    SGD({"w": array(3)}, backend="numpy").save("o.h5")
+    np.savez("t.npz", w=array(3))
+    os.rename("t.npz", "t.pt")
+    for name, read in (("o.safetensors", read_state), ("o.h5", read_state), ("t.pt", read_model)):
+        with pytest.raises(SolverFileError, match="`solvergen snapshot convert` make"):
+            read(name)
 
 
 def test_weights_of_other_programs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
