@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import os
 from pathlib import Path
@@ -384,6 +385,26 @@ def test_what_convert_could_make_of_a_file_is_said(here: Path) -> None:
     for name, read in (("o.safetensors", read_state), ("o.h5", read_state), ("t.pt", read_model)):
         with pytest.raises(SolverFileError, match="`solvergen snapshot convert` make"):
             read(name)
+
+
+def test_convert_replaces_files_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pair_of = write_pair("net", 7, small_model(), small_state(), "BINARYPROTO")
+    endings = [".caffemodel", ".caffemodel.h5", ".safetensors", ".solverstate"]
+    endings += [".pt"] if importlib.util.find_spec("torch") else []
+    for ending in endings:
+        os.mkfifo(f"pipe{ending}")
+        os.symlink(f"pipe{ending}", f"link{ending}")
+    before = set(os.listdir())
+    for ending in endings:
+        source = pair_of[1] if ending == ".solverstate" else pair_of[0]
+        for name in (f"pipe{ending}", f"link{ending}"):
+            words = ("convert", source, name, "--force", "--alone", "--shared", "two/0=one/0")
+            code, _, err = said(capsys, *words)
+            assert (code, "regular file" in err, "bug" in err) == (1, True, False), err
+    assert set(os.listdir()) == before
+    for name in ("x", "x.onnx", "x.H5", "x.txt"):
+        code, _, err = said(capsys, "convert", pair_of[0], name, "--shared", "two/0=one/0")
+        assert (code, "its ending says no format; there is .caffemodel" in err) == (1, True), err
 
 
 def test_weights_of_other_programs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
