@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -152,6 +155,8 @@ def train(
     for name, effect in (("sigint", sigint), ("sighup", sighup), ("sigterm", sigterm)):
         if effect not in KNOWN:
             raise typer.BadParameter(f"an effect is {EFFECTS}", param_hint=f"'--{name}-effect'")
+    if weights is not None and not _list(weights):
+        raise typer.BadParameter("there is no file in it", param_hint="'--weights'")
     params, warnings = _on_gpu(_parameters(solver, net), gpu, backend)
     for file in [*_list(weights or ""), *([] if snapshot is None else [str(snapshot)])]:
         os.stat(file)  # making nets may take long; a file that isn't there is told before
@@ -219,7 +224,7 @@ def score_model(
     if devices(gpu):
         log.handle(Warned(0, "--gpu: the function of --net decides where its net is; nothing else runs here"))
     state = _state(NetState(phase="TEST", level=0), level, stage)
-    with blaming_the_net(net):
+    with blaming_the_net(net), _prints_on_stderr(as_json):
         factory = find_factory(net)
         made = factory.make("TEST", source=_source(model), state=state)
         for text in factory.notes:
@@ -284,7 +289,7 @@ def time_net(
         raise typer.BadParameter("the solver file says which net it is", param_hint="'--model'")
     log = CaffeLog(to_stderr)
     say = log.say
-    with blaming_the_net(net):
+    with blaming_the_net(net), _prints_on_stderr(as_json):
         if solver is None:
             params = SolverParameters(
                 net=net, base_lr=0.0, lr_policy="fixed", momentum=0.9, solver_mode="CPU"
@@ -326,6 +331,13 @@ def time_net(
     say("*** Benchmark ends ***", "caffe.cpp:429")
     if as_json:
         print_json(times.as_json())
+
+
+@contextlib.contextmanager
+def _prints_on_stderr(as_json: bool) -> Iterator[None]:
+    """With --json stdout is one document: what a net of the user's prints goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        yield
 
 
 def _parameters(solver: Path, net: str) -> SolverParameters:

@@ -208,6 +208,7 @@ def test_nets_that_go_elsewhere(here: Path, capsys: pytest.CaptureFixture[str]) 
         ("moves", "os.chdir('/'); return odd_nets.make()"),
         ("shouts", "net = odd_nets.make(); net.name = 'a\\x1b[31m'; return net"),
         ("exits", "sys.exit('no data')"),
+        ("prints", "print('loaded'); return odd_nets.make()"),
     ):
         module += f"def {name}(): {body}\n"
     (here / "odd_nets.py").write_text(FACTORIES)
@@ -221,10 +222,15 @@ def test_nets_that_go_elsewhere(here: Path, capsys: pytest.CaptureFixture[str]) 
     for command in (("test", "--weights", "s_iter_1.caffemodel"), ("time", "--iterations", "1")):
         code, _, err = said(capsys, *command, "--net", "far_nets:moves")
         assert (code, "changed the working folder" in err) == (0, True), err
+        code, out, err = said(capsys, *command, "--net", "far_nets:prints", "--json")
+        assert (code, "loaded" in err) == (0, True), err
+        assert json.loads(out)
     code, _, err = said(capsys, *words, "far_nets:shouts")
     assert (code, r"Solving a\x1b[31m" in err, "\x1b" in err) == (0, True, False)
     code, _, err = said(capsys, *words, "far_nets:exits")
     assert (code, "it called sys.exit('no data')" in err) == (1, True), err
+    code, _, err = said(capsys, *words, "far_nets:prints", "--weights", ",")
+    assert (code, "there is no file in it" in err) == (2, True), err
 
 
 def test_plot_says_a_few_warnings(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
