@@ -145,7 +145,6 @@ def train(
     from solvergen.solver.factory import blaming_the_net, find_factory, make_nets
     from solvergen.solver.signals import EFFECTS as KNOWN
     from solvergen.solver.signals import handled
-    from solvergen.solver.training.events import Warned
     from solvergen.solver.training.solver import Solver
 
     if snapshot is not None and weights is not None:
@@ -168,11 +167,10 @@ def train(
         params = params.replaced(train_state=_state(params.train_state, level, stage))
     with training_logs.opened(params, log) as logs, blaming_the_net(net):
         logs.parameters(params)
+        logs.warn(warnings)
         factory = find_factory(net)
         train_net, test_nets = make_nets(factory, params)
-        for listener in logs.listeners:
-            for text in (*warnings, *factory.notes):
-                listener.handle(Warned(0, text))
+        logs.warn(factory.notes)
         with handled(sigint=sigint, sighup=sighup, sigterm=sigterm) as requested:
             for file in params.weights:
                 logs.say(f"Finetuning from {file}", "caffe.cpp:155")

@@ -73,7 +73,9 @@ def find_factory(text: str) -> Factory:
         raise FactoryError(
             f"--net {text!r}: it is written module:factory, such as nets:make for make() in nets.py here"
         )
-    here = os.getcwd()
+    here = _working_folder()
+    if here is None:
+        raise FactoryError(f"--net {text}: the working folder is gone: change to one that is there")
     if here not in sys.path:
         sys.path.insert(0, here)
     notes: list[str] = []
@@ -147,12 +149,12 @@ def _is_asked_for(error: BaseException) -> bool:
 @contextlib.contextmanager
 def _in_place(text: str, notes: list[str]) -> Iterator[None]:
     """The working folder, from which the paths of snapshots and logs count, stays what it was."""
-    before = os.getcwd()
+    before = _working_folder()
     try:
         yield
     finally:
         after = _working_folder()
-        if after != before:
+        if before is not None and after != before and os.path.isdir(before):
             os.chdir(before)
             notes.append(
                 f"--net {text} changed the working folder to {after or 'one that is gone'}: it is {before} "

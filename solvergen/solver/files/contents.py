@@ -166,7 +166,8 @@ def _matched(a: Contents, b: Contents) -> Iterator[tuple[str, HostArray | None, 
     """
     placed = {name: place for place, name in b.names.items()}
     pairs = {place: placed[name] for place, name in a.names.items() if name in placed}
-    left = dict.fromkeys(place for place in b.arrays if place not in pairs.values())
+    taken = set(pairs.values())
+    left = dict.fromkeys(place for place in b.arrays if place not in taken)
     for place in a.arrays:
         if place not in pairs and place in left and not (place in a.names and place in b.names):
             pairs[place] = place
@@ -258,11 +259,22 @@ def _distinct(names: Mapping[str, str], arrays: Mapping[str, HostArray]) -> dict
     return {place: name for place, name in names.items() if place in arrays and called[name] == 1}
 
 
+def with_whole_numbers(model: Contents, besides: Mapping[str, HostArray]) -> Contents:
+    """A model with arrays that have no place in a layer, under their names."""
+    arrays, names = dict(model.arrays), dict(model.names)
+    for name, array in besides.items():
+        place = name
+        while place in arrays:  # something is called as a place is
+            place += " (whole numbers)"
+        arrays[place], names[place] = array, name
+    return replace(model, arrays=arrays, names=_distinct(names, arrays))
+
+
 def _of_weights(path: str) -> Contents:
     arrays = weights.read(path, whole=True)
-    real = {name: array for name, array in arrays.items() if array.dtype.kind not in "biu"}
-    made = of_model(path, "PLAIN_SAFETENSORS", model_of(real))
-    return replace(made, arrays={**made.arrays, **{name: arrays[name] for name in arrays.keys() - real}})
+    whole = {name: array for name, array in arrays.items() if array.dtype.kind in "biu"}
+    real = {name: array for name, array in arrays.items() if name not in whole}
+    return with_whole_numbers(of_model(path, "PLAIN_SAFETENSORS", model_of(real)), whole)
 
 
 def _of_state(path: str, form: Format, state: SolverStateData) -> Contents:

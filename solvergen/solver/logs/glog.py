@@ -28,7 +28,8 @@ def prefixed(text: str, place: str, *, when: datetime, severity: Severity = Seve
     the others.
     """
     head = f"{severity.value}{when:%m%d %H:%M:%S}.{when.microsecond:06d} {os.getpid():>5} {place}] "
-    return "\n".join(head + "\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+    lines = text.removesuffix("\n").split("\n")
+    return "\n".join(head + "\t".join(map(printable, line.split("\t"))) for line in lines)
 
 
 def number(value: float) -> str:

@@ -192,3 +192,11 @@ def test_our_own_mistakes_stay_ours() -> None:
 
     with pytest.raises(ZeroDivisionError), blaming_the_net("x:y"):
         score(None, 0, print)  # type: ignore[arg-type]
+
+
+def test_a_working_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FactoryError, match="the working folder is gone"):
+        find_factory("toy_nets:nothing")

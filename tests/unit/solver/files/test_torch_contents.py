@@ -382,3 +382,14 @@ def test_files_that_arent_of_torch(here: Path, capsys: pytest.CaptureFixture[str
             assert code == 1, err
             assert words in err
             assert "weights_only" not in err
+
+
+def test_whole_numbers_may_be_called_as_places_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    held = {"fc.weight": torch.ones(2), "fc/0": torch.tensor([3]), "fc/1": torch.tensor([4])}
+    torch.save(held, "a.pt")
+    for name, changed in (("b.pt", "fc.weight"), ("c.pt", "fc/0"), ("d.pt", "fc/1")):
+        torch.save({**held, changed: held[changed] + 1}, name)
+        assert said(capsys, "diff", "a.pt", name)[1].startswith(f"{changed}: ")
+        assert len(said(capsys, "diff", "a.pt", name)[1].splitlines()) == 1
+    found = json.loads(said(capsys, "inspect", "a.pt", "--json")[1])
+    assert [one["name"] for one in found["arrays"]] == ["fc.weight", "fc/0", "fc/1"]
