@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from solvergen.errors import Location
-from solvergen.runtime.naming import quoted
+from solvergen.runtime.naming import printable, quoted
 from solvergen.solver.parameters.error import SolverParametersError, read_bytes
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.forks import FIELDS
@@ -102,7 +102,8 @@ def _document(written: str | bytes, name: str) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # the library lets all kinds escape
-        raise SolverParametersError([Finding(message=f"{name} can't be read as YAML: {error}")]) from None
+        said = f"{name} can't be read as YAML: {printable(str(error))}"
+        raise SolverParametersError([Finding(message=said)]) from None
     if document is None:
         raise refused("holds nothing: a solver has at least a base_lr, an lr_policy and a net")
     if not isinstance(document, Mapping):
