@@ -39,6 +39,7 @@ def draw_schedule(path: str | os.PathLike[str], drawn: Schedule, title: str) -> 
 
 def _figure() -> tuple[Any, Any]:
     try:
+        import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SolvergenError(
