@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 from pathlib import Path
 
 
@@ -17,9 +19,10 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     The folder must exist.
 
     Raises:
-        OSError: the folder is missing or not writable, the disk is full, ... ``path`` is then as it was
-            and no temporary file is left behind.
+        OSError: the folder is missing or not writable, the disk is full, ``path`` is no regular file, ... It
+            is then as it was, and no temporary file is left behind.
     """
+    check_replaceable(path)
     target = Path(os.path.realpath(path))
     mode = None
     with contextlib.suppress(FileNotFoundError):
@@ -40,6 +43,21 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             os.unlink(temporary)
         raise
     sync_folder(target.parent)
+
+
+def check_replaceable(path: str | os.PathLike[str]) -> None:
+    """Raise OSError for what a file must not be renamed over: a device, a pipe or a socket would be gone.
+
+    Who may write to ``/dev`` would lose ``/dev/null`` for the whole machine.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "not a regular file, and it isn't replaced by one", os.fspath(path))
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from solvergen.adapters.torch_files import given_names, is_optimizer, model_from, parts_of, read
 from solvergen.errors import SolverFileError
 from solvergen.runtime.arrays import HostArray
-from solvergen.solver.files.contents import Contents, of_model
+from solvergen.solver.files.contents import Contents, of_model, with_whole_numbers
 
 # isort: split
 # After torch_files, which says what to do where there is no torch.
@@ -42,7 +41,7 @@ def _of_module(path: str, found: Mapping[str, Any]) -> Contents:
     besides = {
         name: tensors.numbers(value, f"{path}: {name!r}") for name, value in found.items() if is_whole(value)
     }
-    return replace(made, arrays={**made.arrays, **besides})
+    return with_whole_numbers(made, besides)
 
 
 def _of_optimizer(path: str, found: Mapping[str, Any]) -> Contents:

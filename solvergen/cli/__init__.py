@@ -11,10 +11,14 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run ``solvergen`` with this process's arguments; never returns."""
-    from solvergen.cli import signals, streams
+    try:
+        from solvergen.cli import signals, streams
 
-    streams.make_usable()
-    signals.end_in_order()
-    from solvergen.cli.app import run
+        streams.make_usable()
+        signals.end_in_order()
+        from solvergen.cli.app import run
 
-    raise SystemExit(streams.finish(run()))
+        code = streams.finish(run())
+    except KeyboardInterrupt:  # during the imports: in a command it is known what to do
+        raise SystemExit(130) from None
+    raise SystemExit(code)

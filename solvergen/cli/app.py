@@ -25,7 +25,7 @@ from solvergen.cli import (
     train,
     verify,
 )
-from solvergen.cli.console import print_error, print_json_error
+from solvergen.cli.console import print_error, print_json_error, visible_lines
 from solvergen.cli.gflags import CaffeCommand
 from solvergen.errors import CompilerBug, Diagnostic, SolvergenError, SpecError
 
@@ -143,9 +143,12 @@ def _sentence(error: Exception) -> str:
 
 
 def _code(exit_: SystemExit) -> int:
-    return (
-        exit_.code if isinstance(exit_.code, int) else exit_codes.OK if exit_.code is None else exit_codes.BUG
-    )
+    if isinstance(exit_.code, int):
+        return exit_.code
+    if exit_.code is None:
+        return exit_codes.OK
+    print(exit_.code, file=sys.stderr)  # as Python does
+    return exit_codes.FINDINGS
 
 
 def _report(error: Exception) -> int:
@@ -153,7 +156,7 @@ def _report(error: Exception) -> int:
         print_error(error)
         return exit_codes.FINDINGS
     if isinstance(error, OSError | MemoryError):
-        print(f"solvergen: {_sentence(error)}", file=sys.stderr)
+        print(f"solvergen: {visible_lines(_sentence(error))}", file=sys.stderr)
         return exit_codes.FINDINGS
     print(
         f"solvergen: {_sentence(error)}\n"

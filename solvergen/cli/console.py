@@ -63,7 +63,7 @@ def print_error(error: SolvergenError) -> None:
     if isinstance(error, SpecError):
         print_diagnostics(error.diagnostics)
     else:
-        print(f"solvergen: {error}", file=sys.stderr)
+        print(f"solvergen: {visible_lines(str(error))}", file=sys.stderr)
 
 
 def print_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
@@ -101,6 +101,11 @@ def visible(text: str) -> str:
     from solvergen.spec.characters import is_refused
 
     return "".join(ascii(c)[1:-1] if c in "\n\r\t" or is_refused(c) else c for c in text)
+
+
+def visible_lines(text: str) -> str:
+    """``text`` with its lines, each as ``visible`` shows it."""
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from solvergen.cli import exit_codes
-from solvergen.cli.console import print_json, print_table, visible
+from solvergen.cli.console import print_json, print_table, visible, visible_lines
 
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
@@ -50,15 +51,20 @@ def show(
     """Verify an optimizer's snapshot and print what it holds, as JSON."""
     from solvergen.errors import SnapshotError
     from solvergen.runtime import snapshots
+    from solvergen.solver.files.file_names import is_of_torch
 
+    os.stat(file)  # a file that isn't there has no other fault
+    caffes = _CAFFES_NAME.search(file.name)
+    looks = "`solvergen snapshot inspect` looks into it"
+    if is_of_torch(file.name) or (caffes is not None and caffes[2] is None):
+        whose = "torch's" if caffes is None else "Caffe's"
+        raise SnapshotError(f"{file}: by its name one of {whose} files, not an optimizer's snapshot: {looks}")
     try:
         described = snapshots.describe(file)
     except SnapshotError as error:
-        if _CAFFES_NAME.search(file.name) is None:
+        if caffes is None:
             raise
-        raise SnapshotError(
-            f"{error}; by its name this is a file of Caffe's, which `solvergen snapshot inspect` looks into"
-        ) from error
+        raise SnapshotError(f"{error}; by its name this is a file of Caffe's: {looks}") from error
     print_json(described)
 
 
@@ -287,4 +293,4 @@ def _warned() -> Iterator[None]:
             yield
         finally:
             for warning in caught:
-                print(f"solvergen: warning: {warning.message}", file=sys.stderr)
+                print(f"solvergen: warning: {visible_lines(str(warning.message))}", file=sys.stderr)

@@ -8,6 +8,10 @@ from typing import Annotated
 
 import typer
 
+from solvergen.cli.console import visible
+
+_MOST_WARNINGS = 10
+
 
 def plot(
     log: Annotated[
@@ -33,7 +37,9 @@ def plot(
     picture = out or Path(f"{log}.svg" if not log.name else log.with_suffix(".svg"))
     check_drawing(picture)
     read = read_log(log)
-    for warning in read.warnings:
-        print(f"solvergen: {log}: {warning}", file=sys.stderr)
+    for warning in read.warnings[:_MOST_WARNINGS]:
+        print(f"solvergen: {visible(str(log))}: {warning}", file=sys.stderr)
+    if (more := len(read.warnings) - _MOST_WARNINGS) > 0:
+        print(f"solvergen: {visible(str(log))}: {more} more warnings like these", file=sys.stderr)
     draw(picture, read)
-    print(picture)
+    print(visible(str(picture)))

@@ -38,6 +38,8 @@ def finish(code: int) -> int:
     """
     try:
         sys.stdout.flush()
+    except (ValueError, AttributeError):  # closed, or taken away, by code of the user's
+        return code
     except OSError as error:
         # The interpreter would try again, and complain.
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -142,7 +145,6 @@ def train(
     from solvergen.solver.factory import blaming_the_net, find_factory, make_nets
     from solvergen.solver.signals import EFFECTS as KNOWN
     from solvergen.solver.signals import handled
-    from solvergen.solver.training.events import Warned
     from solvergen.solver.training.solver import Solver
 
     if snapshot is not None and weights is not None:
@@ -152,6 +154,8 @@ def train(
     for name, effect in (("sigint", sigint), ("sighup", sighup), ("sigterm", sigterm)):
         if effect not in KNOWN:
             raise typer.BadParameter(f"an effect is {EFFECTS}", param_hint=f"'--{name}-effect'")
+    if weights is not None and not _list(weights):
+        raise typer.BadParameter("there is no file in it", param_hint="'--weights'")
     params, warnings = _on_gpu(_parameters(solver, net), gpu, backend)
     for file in [*_list(weights or ""), *([] if snapshot is None else [str(snapshot)])]:
         os.stat(file)  # making nets may take long; a file that isn't there is told before
@@ -163,10 +167,10 @@ def train(
         params = params.replaced(train_state=_state(params.train_state, level, stage))
     with training_logs.opened(params, log) as logs, blaming_the_net(net):
         logs.parameters(params)
-        for listener in logs.listeners:
-            for text in warnings:
-                listener.handle(Warned(0, text))
-        train_net, test_nets = make_nets(find_factory(net), params)
+        logs.warn(warnings)
+        factory = find_factory(net)
+        train_net, test_nets = make_nets(factory, params)
+        logs.warn(factory.notes)
         with handled(sigint=sigint, sighup=sighup, sigterm=sigterm) as requested:
             for file in params.weights:
                 logs.say(f"Finetuning from {file}", "caffe.cpp:155")
@@ -218,8 +222,11 @@ def score_model(
     if devices(gpu):
         log.handle(Warned(0, "--gpu: the function of --net decides where its net is; nothing else runs here"))
     state = _state(NetState(phase="TEST", level=0), level, stage)
-    with blaming_the_net(net):
-        made = find_factory(net).make("TEST", source=_source(model), state=state)
+    with blaming_the_net(net), _prints_on_stderr(as_json):
+        factory = find_factory(net)
+        made = factory.make("TEST", source=_source(model), state=state)
+        for text in factory.notes:
+            log.handle(Warned(0, text))
         check_net(made, trained=False)
         for file in files:
             load_weights(made, file, lambda text: log.handle(Warned(0, text)))
@@ -284,23 +291,25 @@ def time_net(
         raise typer.BadParameter("the solver file says which net it is", param_hint="'--model'")
     log = CaffeLog(to_stderr)
     say = log.say
-    with blaming_the_net(net):
+    with blaming_the_net(net), _prints_on_stderr(as_json):
         if solver is None:
             params = SolverParameters(
                 net=net, base_lr=0.0, lr_policy="fixed", momentum=0.9, solver_mode="CPU"
             )
             params, warnings = _on_gpu(params, gpu, backend)
             state = _state(NetState(phase="TRAIN", level=0), level, stage)
-            made = find_factory(net).make("TRAIN", params=params, source=_source(model), state=state)
+            factory = find_factory(net)
+            made = factory.make("TRAIN", params=params, source=_source(model), state=state)
         else:
             of_file = _parameters(solver, net)
             params, warnings = _on_gpu(of_file.replaced(**dict.fromkeys(NOT_TIMED)), gpu, backend)
             if level is not None or stage is not None:
                 params = params.replaced(train_state=_state(params.train_state, level, stage))
-            made, _ = make_nets(find_factory(net), params)
+            factory = find_factory(net)
+            made, _ = make_nets(factory, params)
         # Without a solver file: wherever the net is.
         where = "auto" if solver is None and backend is None and not gpu else backend
-        for text in (*warnings, *(() if where is not None else chosen(params).warnings)):
+        for text in (*warnings, *factory.notes, *(() if where is not None else chosen(params).warnings)):
             log.handle(Warned(0, text))
         trained = Solver(params, made, backend=where)
         say("*** Benchmark begins ***", "caffe.cpp:379")
@@ -324,6 +333,13 @@ def time_net(
     say("*** Benchmark ends ***", "caffe.cpp:429")
     if as_json:
         print_json(times.as_json())
+
+
+@contextlib.contextmanager
+def _prints_on_stderr(as_json: bool) -> Iterator[None]:
+    """With --json stdout is one document: what a net of the user's prints goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        yield
 
 
 def _parameters(solver: Path, net: str) -> SolverParameters:

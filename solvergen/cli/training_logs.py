@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +33,14 @@ class Logs:
         """Write what is no event into logs of Caffe's form."""
         for one in self.caffe:
             one.say(text, place)
+
+    def warn(self, texts: Iterable[str]) -> None:
+        """Tell all of what was seen before the training."""
+        from solvergen.solver.training.events import Warned
+
+        for text in texts:
+            for listener in self.listeners:
+                listener.handle(Warned(0, text))
 
     def parameters(self, params: SolverParameters) -> None:
         """What was given, as Caffe prints it."""

@@ -47,11 +47,18 @@ def with_article(noun: str) -> str:
 
 def quoted(name: object) -> str:
     """``name`` in quotes, control characters escaped, the middle left out where it is long."""
-    text = str(name)
-    if len(text) > _MOST_CHARACTERS:
-        half = _MOST_CHARACTERS // 2
-        text = f"{text[:half]}...{text[-half:]}"
-    return repr(text)
+    return repr(shortened(str(name)))
+
+
+def shortened(text: str) -> str:
+    """``text``, the middle left out where it is long."""
+    half = _MOST_CHARACTERS // 2
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:half]}...{text[-half:]}"
+
+
+def printable(text: str) -> str:
+    """``text`` on one line: escapes stand for what can't be seen, or would act on a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def listed(names: Iterable[object]) -> str:

@@ -9,11 +9,12 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solvergen.errors import SolvergenError
+from solvergen.runtime.naming import listed
 
 if TYPE_CHECKING:
     from solvergen.solver.net.protocol import Net
@@ -28,10 +29,14 @@ class FactoryError(SolvergenError):
 
 
 class Factory:
-    """A user's function that makes nets, called with those of ``ARGUMENTS`` that it takes."""
+    """A user's function that makes nets, called with those of ``ARGUMENTS`` that it takes.
 
-    def __init__(self, text: str, function: Callable[..., Any]) -> None:
+    ``notes`` are sentences about what it did besides.
+    """
+
+    def __init__(self, text: str, function: Callable[..., Any], notes: Sequence[str] = ()) -> None:
         self.text = text
+        self.notes = list(notes)
         self._function = function
         self._names = _names(text, function)
 
@@ -46,12 +51,8 @@ class Factory:
             positional, named = [], {name: given[key] for name, key in self._names.items()}
         else:
             positional, named = [given[key] for key in self._names], {}
-        try:
+        with _told(f"--net {self.text} failed for phase {phase}"), _in_place(self.text, self.notes):
             net = self._function(*positional, **named)
-        except SolvergenError:
-            raise
-        except Exception as error:
-            raise FactoryError(f"--net {self.text} failed for phase {phase}: {told(error)}") from error
         missing = [name for name in ("forward", "forward_backward", "learnable") if not hasattr(net, name)]
         if missing:
             raise FactoryError(
@@ -72,21 +73,22 @@ def find_factory(text: str) -> Factory:
         raise FactoryError(
             f"--net {text!r}: it is written module:factory, such as nets:make for make() in nets.py here"
         )
-    here = os.getcwd()
+    here = _working_folder()
+    if here is None:
+        raise FactoryError(f"--net {text}: the working folder is gone: change to one that is there")
     if here not in sys.path:
         sys.path.insert(0, here)
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+    notes: list[str] = []
+    with _told(f"--net {text}: {module_name} can't be imported"), _in_place(text, notes):
+        try:
+            found: Any = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            name = error.name
+            if name is None or not (module_name == name or module_name.startswith(f"{name}.")):
+                raise
             raise FactoryError(
-                f"--net {text}: there is no module {error.name!r} in {here}, nor is one installed"
+                f"--net {text}: there is no module {name!r} in {here}, nor is one installed"
             ) from error
-        raise FactoryError(f"--net {text}: {module_name} can't be imported: {told(error)}") from error
-    except SolvergenError:
-        raise
-    except Exception as error:
-        raise FactoryError(f"--net {text}: {module_name} can't be imported: {told(error)}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise FactoryError(f"--net {text}: {module_name} has no {attribute!r}{_functions(found)}")
@@ -95,7 +97,7 @@ def find_factory(text: str) -> Factory:
         raise FactoryError(
             f"--net {text}: {attribute} is a {type(found).__name__}, not a function; it may be {_FORMS}"
         )
-    return Factory(text, found)
+    return Factory(text, found, notes)
 
 
 def make_nets(factory: Factory, params: SolverParameters) -> tuple[Net, tuple[Net, ...]]:
@@ -116,15 +118,58 @@ def blaming_the_net(text: str) -> Iterator[None]:
     """Errors of the user's code come out of the block as FactoryError, which says where; ours as they are."""
     try:
         yield
-    except (SolvergenError, OSError, MemoryError):
+    except SolvergenError:
         raise
-    except Exception as error:
-        if _is_the_nets(error):
+    except BaseException as error:
+        if _is_the_nets(error) and not _is_asked_for(error):
             raise FactoryError(f"--net {text}: the net failed: {told(error)}") from error
         raise
 
 
-def _is_the_nets(error: Exception) -> bool:
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """What the user's code raises in the block comes out as FactoryError, after ``what``; ours as it is."""
+    try:
+        yield
+    except SolvergenError:
+        raise
+    except BaseException as error:
+        if _is_asked_for(error):
+            raise
+        raise FactoryError(f"{what}: {told(error)}") from error
+
+
+def _is_asked_for(error: BaseException) -> bool:
+    """Whether it was asked for from outside: Ctrl-C, or a signal, which our handlers turn into SystemExit."""
+    if isinstance(error, SystemExit):
+        return not is_foreign(traceback.extract_tb(error.__traceback__)[-1].filename)
+    return isinstance(error, KeyboardInterrupt)
+
+
+@contextlib.contextmanager
+def _in_place(text: str, notes: list[str]) -> Iterator[None]:
+    """The working folder, from which the paths of snapshots and logs count, stays what it was."""
+    before = _working_folder()
+    try:
+        yield
+    finally:
+        after = _working_folder()
+        if before is not None and after != before and os.path.isdir(before):
+            os.chdir(before)
+            notes.append(
+                f"--net {text} changed the working folder to {after or 'one that is gone'}: it is {before} "
+                "again, from which relative paths count"
+            )
+
+
+def _working_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def _is_the_nets(error: BaseException) -> bool:
     """Whether an error went through lines of the user's, or came out of the library that an adapter calls."""
     # Not the first two: the context manager's, and that of the block itself.
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)[2:]]
@@ -139,6 +184,8 @@ def _is_the_nets(error: Exception) -> bool:
 def told(error: BaseException) -> str:
     """What an error of the user's code says, and where: the last line of theirs, else of a library."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, SystemExit):
+        text = f"it called sys.exit({'' if error.code is None else repr(error.code)})"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_foreign(frame.filename)]
     frames = [frame for frame in frames if not _is_library(frame.filename)] or frames
     return f"{text} ({frames[-1].filename}:{frames[-1].lineno})" if frames else text
@@ -186,4 +233,4 @@ def _functions(module: Any) -> str:
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == getattr(module, "__name__", None)
     ]
-    return f"; its functions are {', '.join(names)}" if names else ""
+    return f"; its functions are {listed(names)}" if names else ""

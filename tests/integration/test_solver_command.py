@@ -178,7 +178,7 @@ def test_time(here: Path) -> None:
         (("--sigint_effect", "explode"), 2, "stop, snapshot or none"),
         (("--sigint-effect", "explode"), 2, "stop, snapshot or none"),
         (("--backend", "gpu"), 2, "no backend 'gpu'; did you mean 'cuda'?"),
-        (("--net", "spirals:nothing"), 1, "spirals has no 'nothing'; its functions are make, spirals"),
+        (("--net", "spirals:nothing"), 1, "spirals has no 'nothing'; its functions are 'make' and 'spirals'"),
         (("--net", "spiral:make"), 1, "there is no module 'spiral' in "),
         (("--net", "spirals:spirals"), 1, "nothing is known to give its argument count, seed"),
         (("--solver", "nowhere.prototxt"), 1, "nowhere.prototxt: No such file or directory"),

@@ -62,6 +62,24 @@ def test_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
     assert (tmp_path / ("n" * 255)).read_bytes() == b"x"
 
 
+def test_only_a_file_is_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("pipe")
+    for name, told in (
+        ("pipe", "not a regular file"),
+        ("link", "not a regular file"),
+        ("folder", "directory"),
+    ):
+        with pytest.raises(OSError, match=told):
+            write_atomically(tmp_path / name, b"new")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "pipe"]
+    (tmp_path / "dangling").symlink_to("new")
+    write_atomically(tmp_path / "dangling", b"new")
+    assert (tmp_path / "new").read_bytes() == b"new"
+
+
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_atomically(tmp_path / "missing" / "file", b"x")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from types import ModuleType
 
-from solvergen.files import sync_folder
+from solvergen.files import check_replaceable, sync_folder
 
 fcntl: ModuleType | None
 try:
@@ -35,8 +35,9 @@ def replacing(path: str) -> Iterator[str]:
     new file is gone. What a killed process left behind is removed by a later call for the same ``path``.
 
     Raises:
-        OSError: as the system says (no such folder, no permission, disk full).
+        OSError: as the system says (no such folder, no permission, disk full), or ``path`` isn't a file.
     """
+    check_replaceable(path)
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
     with made(folder, prefix_of(name)) as file:

@@ -125,7 +125,10 @@ class Reader:
 def _document(metadata: Mapping[str, str]) -> tuple[int, bytes]:
     """The format and the document."""
     if set(metadata) & {_ENTRY, _FORMER_ENTRIES[0]} == set():
-        raise SnapshotError("a safetensors file that solvergen did not write: it has no solvergen metadata")
+        raise SnapshotError(
+            "a safetensors file that solvergen did not write: it has no solvergen metadata "
+            "(`solvergen snapshot inspect` looks into it, and `convert` makes a model of it)"
+        )
     former = _ENTRY not in metadata
     version = metadata[_FORMER_ENTRIES[0]] if former else metadata[_ENTRY].partition(" ")[0]
     if version.isascii() and version.isdigit() and len(version) < 10:

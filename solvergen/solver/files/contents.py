@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +14,15 @@ import numpy as np
 from solvergen.runtime import snapshots
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.blocks import BLOCKS
+from solvergen.solver.files import weights
 from solvergen.solver.files.data import ModelData, SolverStateData
 from solvergen.solver.files.file_names import Format
+from solvergen.solver.files.parameter_names import model_of
 from solvergen.solver.files.reading import StrPath, kind_of, read_model, read_state
 
 Kind = Literal["model", "state", "optimizer", "optimizer of torch"]
-AnyFormat = Format | Literal["TORCH"]
+AnyFormat = Format | Literal["TORCH", "PLAIN_SAFETENSORS"]
+"""The Solver's formats, and those of ``state_dict``s, whose arrays have names and no places."""
 
 _TYPE = ".type"
 """What the names of facts about layers end in; a model's other facts have no dot in theirs."""
@@ -31,28 +35,34 @@ _LISTED = 16
 
 @dataclass(frozen=True)
 class Silence:
-    """What a file of some format doesn't hold: facts of these names, types of layers, a state's ``extra``."""
+    """What a file of some format doesn't hold: facts of these names, types of layers, a state's ``extra``,
+    arrays of whole numbers."""
 
     facts: frozenset[str] = frozenset()
     layer_types: bool = False
     extra: bool = False
+    whole_numbers: bool = False
 
     def about_fact(self, name: str) -> bool:
         """Whether such a file can't hold the fact of this name."""
         return name in self.facts or (self.layer_types and name.endswith(_TYPE)) or self._about_extra(name)
 
-    def about_array(self, name: str) -> bool:
-        """Whether such a file can't hold the array of this name."""
-        return self._about_extra(name)
+    def about_array(self, name: str, array: HostArray) -> bool:
+        """Whether such a file can't hold this array."""
+        return self._about_extra(name) or (self.whole_numbers and array.dtype.kind in "biu")
 
     def _about_extra(self, name: str) -> bool:
         return self.extra and (name == _EXTRA or name.startswith(f"{_EXTRA}."))
 
 
+# It has the layers with parameters, and so not their number.
+_OF_STATE_DICTS = Silence(frozenset({"name", "layers"}), layer_types=True)
 _SILENT_OF_MODELS: Mapping[AnyFormat, Silence] = {
-    "HDF5": Silence(frozenset({"name"}), layer_types=True),
-    # It has the layers with parameters, and so not their number.
-    "TORCH": Silence(frozenset({"name", "layers"}), layer_types=True),
+    "BINARYPROTO": Silence(whole_numbers=True),
+    "HDF5": Silence(frozenset({"name"}), layer_types=True, whole_numbers=True),
+    "SAFETENSORS": Silence(whole_numbers=True),
+    "TORCH": _OF_STATE_DICTS,
+    "PLAIN_SAFETENSORS": _OF_STATE_DICTS,
 }
 
 
@@ -67,7 +77,7 @@ class Contents:
     arrays: Mapping[str, HostArray]
     silent: Silence = Silence()
     names: Mapping[str, str] = field(default_factory=dict)
-    """What the file itself calls arrays, which ``arrays`` has by their places in layers."""
+    """What the file itself calls arrays, which ``arrays`` has by their places; no two have one name."""
 
     def by_name(self) -> Mapping[str, HostArray]:
         """The arrays as the file calls them."""
@@ -80,6 +90,8 @@ def contents(path: StrPath) -> Contents:
     Raises ``SnapshotError``.
     """
     name = os.fsdecode(path)
+    if weights.is_plain(name):
+        return _of_weights(name)
     form, kind = kind_of(name)
     if kind == "model":
         return of_model(name, form, read_model(name))
@@ -136,17 +148,36 @@ def differences(a: Contents, b: Contents, *, rtol: float = 0.0, atol: float = 0.
             yield f"{name} is only in {a.path if name in a.facts else b.path}"
         elif not _equal(a.facts[name], b.facts[name]):
             yield f"{name}: {a.facts[name]!r} and {b.facts[name]!r}"
-    # Places say which array is which where only one of the formats has names.
-    of_a, of_b = (a.by_name(), b.by_name()) if a.format == b.format == "TORCH" else (a.arrays, b.arrays)
-    for name in dict.fromkeys([*of_a, *of_b]):
-        if any(one.about_array(name) for one in silent):
+    for name, of_a, of_b in _matched(a, b):
+        if any(one.about_array(name, array) for one in silent for array in (of_a, of_b) if array is not None):
             continue
-        if name in of_a and name in of_b:
-            yield from _unlike(name, of_a[name], of_b[name], rtol, atol)
+        if of_a is not None and of_b is not None:
+            yield from _unlike(name, of_a, of_b, rtol, atol)
         elif _is_one_and_plain(name, a, b):
             yield from _unlike_plain(name, a, b, rtol, atol)
         else:
-            yield f"{name} is only in {a.path if name in of_a else b.path}"
+            yield f"{name} is only in {b.path if of_a is None else a.path}"
+
+
+def _matched(a: Contents, b: Contents) -> Iterator[tuple[str, HostArray | None, HostArray | None]]:
+    """The arrays of two files that are to be alike, and what only one of them has.
+
+    Names say which is which where both files have some, else places do.
+    """
+    placed = {name: place for place, name in b.names.items()}
+    pairs = {place: placed[name] for place, name in a.names.items() if name in placed}
+    taken = set(pairs.values())
+    left = dict.fromkeys(place for place in b.arrays if place not in taken)
+    for place in a.arrays:
+        if place not in pairs and place in left and not (place in a.names and place in b.names):
+            pairs[place] = place
+            del left[place]
+    both_name = bool(a.names and b.names)
+    for place, array in a.arrays.items():
+        name = a.names.get(place, place) if both_name else place
+        yield name, array, b.arrays[pairs[place]] if place in pairs else None
+    for place in left:
+        yield b.names.get(place, place) if both_name else place, None, b.arrays[place]
 
 
 def _is_one_and_plain(name: str, a: Contents, b: Contents) -> bool:
@@ -214,11 +245,36 @@ def of_model(path: str, form: AnyFormat, model: ModelData) -> Contents:
         for index, blob in enumerate(layer.blobs):
             if blob is not None:
                 arrays[f"{label}/{index}"] = blob
-                if form == "TORCH" and layer.names is not None:
-                    names[f"{label}/{index}"] = layer.names[index]
         for index, diff in enumerate(layer.diffs or ()):
             arrays[f"{label}/{index} diff"] = diff
-    return Contents(path, form, "model", facts, arrays, _SILENT_OF_MODELS.get(form, Silence()), names)
+        for index, name in enumerate(layer.names or ()):
+            names |= {f"{label}/{index}": name, f"{label}/{index} diff": f"{name} diff"}
+    names = _distinct(names, arrays)
+    return Contents(path, form, "model", facts, arrays, _SILENT_OF_MODELS[form], names)
+
+
+def _distinct(names: Mapping[str, str], arrays: Mapping[str, HostArray]) -> dict[str, str]:
+    """The names of arrays that are there, without those that are another array's, too."""
+    called = Counter(names.get(place, place) for place in arrays)
+    return {place: name for place, name in names.items() if place in arrays and called[name] == 1}
+
+
+def with_whole_numbers(model: Contents, besides: Mapping[str, HostArray]) -> Contents:
+    """A model with arrays that have no place in a layer, under their names."""
+    arrays, names = dict(model.arrays), dict(model.names)
+    for name, array in besides.items():
+        place = name
+        while place in arrays:  # something is called as a place is
+            place += " (whole numbers)"
+        arrays[place], names[place] = array, name
+    return replace(model, arrays=arrays, names=_distinct(names, arrays))
+
+
+def _of_weights(path: str) -> Contents:
+    arrays = weights.read(path, whole=True)
+    whole = {name: array for name, array in arrays.items() if array.dtype.kind in "biu"}
+    real = {name: array for name, array in arrays.items() if name not in whole}
+    return with_whole_numbers(of_model(path, "PLAIN_SAFETENSORS", model_of(real)), whole)
 
 
 def _of_state(path: str, form: Format, state: SolverStateData) -> Contents:
@@ -229,7 +285,17 @@ def _of_state(path: str, form: Format, state: SolverStateData) -> Contents:
     }
     arrays: dict[str, HostArray] = {f"history/{i}": array for i, array in enumerate(state.history)}
     _flatten(_EXTRA, state.extra, facts, arrays)
-    return Contents(path, form, "state", facts, arrays, Silence(extra=form != "SAFETENSORS"))
+    silence = Silence(extra=form != "SAFETENSORS")
+    return Contents(path, form, "state", facts, arrays, silence, _distinct(_names_of_history(state), arrays))
+
+
+def _names_of_history(state: SolverStateData) -> dict[str, str]:
+    """What a native state says about whose its arrays are."""
+    states, parameters = (state.extra.get(key, ()) for key in ("states", "parameters"))
+    if len(states) * len(parameters) != len(state.history):
+        return {}
+    called = (f"{parameter} {name}" for name in states for parameter in parameters)
+    return {f"history/{index}": name for index, name in enumerate(called)}
 
 
 def _of_optimizer(path: str, form: Format) -> Contents:

@@ -148,9 +148,14 @@ def _carry(
 
 
 def _scaled(array: HostArray, factor: float, *, inverse: bool = False) -> HostArray:
-    """In double, rounded once to the array's own type."""
+    """In double, rounded once to the array's own type. Raises SolverFileError where that can't hold it."""
     wide = array.astype(np.float64)
-    return (wide / factor if inverse else wide * factor).astype(array.dtype)
+    with np.errstate(all="ignore"):
+        scaled = (wide / factor if inverse else wide * factor).astype(array.dtype)
+    if np.isinf(scaled).sum() > np.isinf(wide).sum():
+        done = "divided by" if inverse else "times"
+        raise SolverFileError(f"numbers of the history, {done} {factor}, are beyond {array.dtype.name}")
+    return scaled
 
 
 def _rates(rates: Sequence[float | None]) -> list[float]:

@@ -30,6 +30,9 @@ from solvergen.solver.files.sharing import resolved
 if TYPE_CHECKING:
     from solvergen.solver.choice import Chosen
 
+_ENDINGS = (".caffemodel", ".solverstate", ".binaryproto", ".h5", ".hdf5", ".safetensors")
+"""How files of the Solver's are called that ``convert`` writes."""
+
 TORCH_PAIR = (".model.pt", ".optimizer.pt")
 
 
@@ -373,6 +376,10 @@ def _check_target(target: str, kind: str, force: bool) -> None:
     model, state = SUFFIXES[form]
     if is_of_torch(target):
         raise SolverFileError(f"{target}: .pt and .pth are torch's files; the Solver's have other endings")
+    if (
+        not target.endswith(_ENDINGS) and form != "SAFETENSORS"
+    ):  # to read, Caffe takes all else for binaryproto
+        raise SolverFileError(f"{target}: its ending says no format; there is {', '.join(_ENDINGS)}")
     if target.endswith(state if kind == "model" else model):
         raise SolverFileError(
             f"{target}: what is to be written there is a {kind}, the name says something else"

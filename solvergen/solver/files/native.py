@@ -184,7 +184,8 @@ def _document(container: Container, wanted: Kind, keys: set[str]) -> dict[str, A
         raise SolverFileError(f"the document is not what solvergen writes: {error}") from error
     if not isinstance(document, dict) or _MARK not in document:
         raise SolverFileError(
-            "an optimizer's snapshot (of Optimizer.save), not the Solver's: load it with Optimizer.load"
+            "an optimizer's snapshot (of Optimizer.save), not the Solver's: load it with Optimizer.load, or "
+            "let `solvergen snapshot convert` make a solver's state of it"
         )
     version = document[_MARK]
     if type(version) is not int or version < 1:

@@ -102,7 +102,9 @@ def probe_writable(prefix: str) -> None:
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
-            os.write(descriptor, bytes(4096))
+            left = 4096
+            while left:  # where little space is left a part is written, and then comes the error
+                left -= os.write(descriptor, bytes(left))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)

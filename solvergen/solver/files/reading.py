@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal, TypeVar
 from solvergen.errors import SnapshotError, SnapshotWarning, SolverFileError
 from solvergen.solver.files import binaryproto, hdf5, native, pending
 from solvergen.solver.files.data import ModelData, SolverStateData
-from solvergen.solver.files.file_names import Format, format_of
+from solvergen.solver.files.file_names import Format, format_of, is_of_torch
 
 StrPath = str | os.PathLike[str]
 T = TypeVar("T")
@@ -164,7 +164,7 @@ def _read(
                         return own_snapshots(at)
                     raise SolverFileError(
                         "an optimizer's snapshot (of Optimizer.save), not the Solver's: load it with "
-                        "Optimizer.load"
+                        "Optimizer.load, or let `solvergen snapshot convert` make a solver's state of it"
                     )
                 if form not in readers:
                     raise SolverFileError("of another format than it was written in")
@@ -202,7 +202,8 @@ def _checked_format(path: str, name: str) -> Format | None:
     found = _begun(head)
     if found == expected:
         if what := _mistaken(head):
-            raise SolverFileError(f"not a snapshot but {what}")
+            hint = ": `solvergen snapshot convert` makes ours of one of torch's" if is_of_torch(name) else ""
+            raise SolverFileError(f"not a snapshot but {what}{hint}")
         return found
     if found == "BINARYPROTO":
         raise SolverFileError(

@@ -26,18 +26,19 @@ def is_plain(path: str) -> bool:
     library = _library()
     with about(path, "can't be read"):
         try:
-            with library.safe_open(path, "numpy") as file:
+            with library.safe_open(path, "numpy", backend="pread") as file:
                 return not _OURS & set(file.metadata() or {})
         except library.SafetensorError as error:
             raise SolverFileError(f"damaged or cut short: {error}") from error
 
 
-def read(path: str) -> dict[str, HostArray]:
-    """The arrays in a file by name. Raises SolverFileError."""
+def read(path: str, *, whole: bool = False) -> dict[str, HostArray]:
+    """The arrays in a file by name: those of a model, and with ``whole`` those of whole numbers, too. Raises
+    SolverFileError."""
     library = _library()
     with about(path, "can't be read"):
         try:
-            with library.safe_open(path, "numpy") as file:
+            with library.safe_open(path, "numpy", backend="pread") as file:
                 types = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
                 if odd := [key for key, name in types.items() if _is_odd(name)]:
                     raise SolverFileError(
@@ -48,7 +49,11 @@ def read(path: str) -> dict[str, HostArray]:
                 found = {key: np.array(file.get_tensor(key)) for key in types}
         except (library.SafetensorError, ImportError, ValueError, TypeError) as error:
             raise SolverFileError(f"can't be read by the package safetensors: {error}") from error
-    return {name: array for name, array in found.items() if array.dtype.name in STORAGE_TYPES}
+    return {
+        name: array
+        for name, array in found.items()
+        if array.dtype.name in STORAGE_TYPES or (whole and array.dtype.kind in "biu")
+    }
 
 
 def _is_odd(name: str) -> bool:

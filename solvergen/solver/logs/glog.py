@@ -9,6 +9,8 @@ import os
 from datetime import datetime
 from enum import Enum
 
+from solvergen.runtime.naming import printable
+
 
 class Severity(Enum):
     """How serious a line is: its first letter."""
@@ -19,13 +21,15 @@ class Severity(Enum):
 
 
 def prefixed(text: str, place: str, *, when: datetime, severity: Severity = Severity.INFO) -> str:
-    """``text`` behind severity, local time, process id and place; a line for each of its lines.
+    """``text`` behind severity, local time, process id and place; a line for each of its lines. What can't be
+    seen, as names may have it, is escaped.
 
     glog itself prefixes the first line alone, and the extractors of times that come with Caffe stumble over
     the others.
     """
     head = f"{severity.value}{when:%m%d %H:%M:%S}.{when.microsecond:06d} {os.getpid():>5} {place}] "
-    return "\n".join(head + line for line in text.splitlines() or [""])
+    lines = text.removesuffix("\n").split("\n")
+    return "\n".join(head + "\t".join(map(printable, line.split("\t"))) for line in lines)
 
 
 def number(value: float) -> str:

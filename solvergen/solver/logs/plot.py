@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import io
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from solvergen.files import write_atomically
+from solvergen.errors import SolvergenError
 from solvergen.solver.logs.reading import LogError
+from solvergen.solver.pictures import as_label, write_figure
 
 if TYPE_CHECKING:
     from solvergen.solver.logs.curves import Curve, NetCurves, TrainingLog
 
 FORMATS = ("png", "svg", "pdf")
+
+_LARGEST = 1e100
+"""What is beyond isn't drawn: axes that reach there can't be divided."""
+_MOST_NAMED = 20
+"""How many curves of a panel have their names in it."""
 
 
 def check_drawing(path: Path) -> None:
@@ -35,7 +41,6 @@ def draw(path: Path, log: TrainingLog) -> None:
         LogError: another ending, no matplotlib, or a file that can't be written.
     """
     check_drawing(path)
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     losses = [("train", log.loss), *_test_outputs(log, losses=True)]
@@ -51,21 +56,17 @@ def draw(path: Path, log: TrainingLog) -> None:
             _draw_curve(axes, name, curve)
         axes.set_ylabel(title)
         if title != "learning rate":
-            axes.legend(fontsize=8)
+            _name_curves(axes)
         axes.spines[["top", "right"]].set_visible(False)
         _choose_scale(axes, [value for _, curve in curves for value in curve.values])
     all_axes[-1].set_xlabel("iteration")
-    figure.suptitle(log.path.name, fontsize=9)
-    picture = io.BytesIO()
-    # Without a date, and with names that aren't drawn, the same log gives the same bytes.
-    kind = path.suffix[1:].lower()
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
-    with rc_context({"svg.hashsalt": "solvergen"}):
-        figure.savefig(picture, format=kind, dpi=120, metadata=metadata)
+    figure.suptitle(as_label(log.path.name), fontsize=9, parse_math=False)
     try:
-        write_atomically(path, picture.getvalue())
+        write_figure(path, figure, path.suffix[1:].lower(), dpi=120)
     except OSError as error:
         raise LogError(f"{path}: {error.strerror or error}") from error
+    except SolvergenError as error:
+        raise LogError(str(error)) from error
 
 
 def _named(prefix: str, net: NetCurves, *, losses: bool) -> Iterator[tuple[str, Curve]]:
@@ -82,7 +83,23 @@ def _test_outputs(log: TrainingLog, *, losses: bool) -> Iterator[tuple[str, Curv
 
 def _draw_curve(axes: Any, name: str, curve: Curve) -> None:
     marker = "o" if len(curve) <= 30 else None
-    axes.plot(curve.iterations, curve.values, label=name, linewidth=1.2, marker=marker, markersize=3)
+    shown = [value if abs(value) < _LARGEST else math.nan for value in curve.values]
+    axes.plot(curve.iterations, shown, label=as_label(name), linewidth=1.2, marker=marker, markersize=3)
+
+
+def _name_curves(axes: Any) -> None:
+    """A legend; of many curves it has the first."""
+    handles, labels = axes.get_legend_handles_labels()
+    more = len(labels) - _MOST_NAMED
+    legend = axes.legend(
+        handles[:_MOST_NAMED],
+        labels[:_MOST_NAMED],
+        fontsize=8,
+        title=f"and {more} more" if more > 0 else None,
+        title_fontsize=8,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def _choose_scale(axes: Any, values: list[float]) -> None:

@@ -73,7 +73,7 @@ def to_stderr(line: str) -> None:
         sys.stderr.flush()
     except OSError:
         _give_up(sys.stderr)
-    except ValueError:  # closed
+    except (ValueError, AttributeError):  # closed, or taken away
         return
 
 

@@ -197,6 +197,13 @@ def _test_iterations(params: SolverParameters) -> Iterator[Finding]:
         )
 
 
+def _weights(params: SolverParameters) -> Iterator[Finding]:
+    if not all(name.strip() for files in params.weights for name in files.split(",")):
+        yield params.finding(
+            "weights", "weights names a file without a name", hint="give one, or leave it out"
+        )
+
+
 def _below_one(params: SolverParameters) -> Iterator[Finding]:
     if params.optimizer is not None:
         return
@@ -233,6 +240,7 @@ REFUSALS: tuple[Check, ...] = (
     _iter_size,
     _not_negative,
     _test_iterations,
+    _weights,
     _below_one,
 )
 """Every check but the optimizer's own, in the order in which Caffe would come to them."""

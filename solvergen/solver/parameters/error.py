@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from solvergen.errors import SolvergenError
 from solvergen.solver.parameters.findings import Finding, in_order
@@ -29,9 +29,20 @@ class UnreadableParameters(SolvergenError, OSError):
         return f"{self.filename}: {self.strerror}"
 
 
+MOST_BYTES = 1 << 26
+"""How long a file of parameters, or a net's, is at most: longer ones are something else, such as weights."""
+
+
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """All of a file. Raises UnreadableParameters."""
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb") as file:
+            found = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise UnreadableParameters(error.errno, error.strerror or str(error), os.fspath(path)) from error
+    except ValueError as error:
+        raise UnreadableParameters(errno.EINVAL, str(error), repr(os.fspath(path))) from error
+    if len(found) > MOST_BYTES:
+        told = f"more than {MOST_BYTES >> 20} MiB, which is no solver file"
+        raise UnreadableParameters(errno.EFBIG, told, os.fspath(path))
+    return found

@@ -83,6 +83,11 @@ def text(value: Any) -> str:
         value = value.__fspath__()
     if not isinstance(value, str):
         raise ValueError(f"must be a string, not {quoted(value)}")
+    try:
+        value.encode("utf-8", "surrogateescape")  # as a path may have bytes that are no text
+    except UnicodeEncodeError as error:
+        half = ord(value[error.start])
+        raise ValueError(f"can't be {quoted(value)}: U+{half:04X} is half of a character") from None
     return str(value)
 
 

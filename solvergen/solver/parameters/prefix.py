@@ -13,11 +13,10 @@ def completed_prefix(params: SolverParameters, path: str | os.PathLike[str] | No
     is a folder gets the file's name without its ending. Without a path nothing is completed."""
     if path is None:
         return params
-    file = Path(path)
     if not params.has("snapshot_prefix"):
         prefix = os.path.splitext(os.fspath(path))[0]
-    elif Path(params.snapshot_prefix or "").is_dir():
-        prefix = os.path.join(params.snapshot_prefix or "", file.stem)
+    elif os.path.isdir(params.snapshot_prefix or ""):  # not Path's, which raises for a name that is too long
+        prefix = os.path.join(params.snapshot_prefix or "", Path(path).stem)
     else:
         return params
     return params.replaced(snapshot_prefix=prefix)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import bisect
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from solvergen.errors import Location
-from solvergen.runtime.naming import quoted
+from solvergen.runtime.naming import printable, quoted, shortened
 from solvergen.solver.parameters.error import SolverParametersError, read_bytes
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.forks import FIELDS
@@ -66,7 +67,8 @@ def state_in_net(text: str) -> NetState | None:
     try:
         text_format.Parse(with_signs_joined(plain), net, allow_unknown_field=True)
     except (text_format.ParseError, UnicodeError, RecursionError) as error:
-        raise ValueError(f"can't be parsed: {error}") from None
+        why = "braces are nested too deeply" if isinstance(error, RecursionError) else printable(str(error))
+        raise ValueError(f"can't be parsed: {why}") from None
     return _state(net.state) if net.HasField("state") else None
 
 
@@ -90,6 +92,7 @@ class _Text:
         except (text_format.ParseError, UnicodeError, RecursionError) as error:
             raise SolverParametersError(self._complaints() or [self._of_protobuf(error)]) from None
         self._check_nets()
+        self._check_settings(parsed)
         values = _values(parsed)
         nets = {name: [self._inside(e) for e in self._named(name)] for name in _NETS}
         for name, texts in nets.items():
@@ -107,12 +110,11 @@ class _Text:
 
     def _check_encoding(self) -> None:
         """Comments may have bytes that aren't UTF-8, as they often do; the rest can't."""
-        stray = re.search("[\ud800-\udfff]", without_comments(self._text))
+        stray = re.search("[\0\ud800-\udfff]", without_comments(self._text))
         if stray is not None:
             token = Token("sign", stray[0], stray.start())
-            raise SolverParametersError(
-                [self._finding(token, "this byte isn't UTF-8", "write the file in UTF-8")]
-            )
+            said = "this byte is 0, as in UTF-16" if stray[0] == "\0" else "this byte isn't UTF-8"
+            raise SolverParametersError([self._finding(token, said, "write the file in UTF-8")])
 
     def _named(self, name: str) -> list[Entry]:
         return [entry for entry in self._scan.entries if entry.name.text == name]
@@ -123,26 +125,49 @@ class _Text:
 
     def _without_nets(self) -> str:
         text = without_comments(self._text)
+        pieces, done = [], 0
+        for start, end in self._nets():
+            pieces += [text[done:start], _blank(text[start:end])]
+            done = end
+        return "".join([*pieces, text[done:]])
+
+    def _nets(self) -> Iterator[tuple[int, int]]:
+        """Where the insides of nets are."""
         for entry in self._scan.entries:
             if entry.name.text in _NETS and entry.body is not None:
-                start, end = entry.body
-                text = text[:start] + _blank(text[start:end]) + text[end:]
-        return text
+                yield entry.body
 
     def _check_nets(self) -> None:
         """A net's fields aren't ours to know, but it must be protobuf's text."""
         text_format = require("text_format")
         text = without_comments(self._text)
-        for entry in self._scan.entries:
-            if entry.name.text in _NETS and entry.body is not None:
-                start, end = entry.body
-                alone = _blank(text[:start]) + text[start:end]
-                try:
-                    text_format.Parse(
-                        with_signs_joined(alone), message("NetParameter"), allow_unknown_field=True
-                    )
-                except (text_format.ParseError, UnicodeError, RecursionError) as error:
-                    raise SolverParametersError([self._of_protobuf(error)]) from None
+        for start, end in self._nets():
+            alone = with_signs_joined(text[start:end])
+            try:
+                text_format.Parse(alone, message("NetParameter"), allow_unknown_field=True)
+            except (text_format.ParseError, UnicodeError, RecursionError) as error:
+                raise SolverParametersError([self._of_protobuf(error, start)]) from None
+
+    def _check_settings(self, parsed: Any) -> None:
+        """A setting has one value, and isn't given again: which of them counts wouldn't be plain."""
+        found = []
+        for field in _SETTINGS:
+            places = [entry.name for entry in self._named(field)]
+            seen: set[str] = set()
+            for index, setting in enumerate(getattr(parsed, field)):
+                at = places[index] if index < len(places) else Token("name", field, 0)
+                given = [setting.HasField("flag"), setting.HasField("text"), bool(setting.value)]
+                told = f"{field} {quoted(setting.name)}"
+                if not setting.name:
+                    found.append(self._finding(at, f"{field} has no name", None, field))
+                elif setting.name in seen:
+                    found.append(self._finding(at, f"{told} is given twice", None, field))
+                elif sum(given) != 1:
+                    said = "several kinds of values" if any(given) else "no value"
+                    found.append(self._finding(at, f"{told} has {said}", "give one", field))
+                seen.add(setting.name)
+        if found:
+            raise SolverParametersError(found)
 
     def _locations(self) -> dict[str, tuple[Location, ...]]:
         places: dict[str, list[Location]] = {}
@@ -153,10 +178,13 @@ class _Text:
         return {name: tuple(found) for name, found in places.items()}
 
     def _place(self, first: Token, last: Token | None = None) -> Location:
-        line = bisect.bisect_right(self._starts, first.start)
-        column = first.start - self._starts[line - 1] + 1
+        line, column = self._line_and_column(first.start)
         end = (last or first).end - self._starts[line - 1] + 1
         return Location(self._name, line, column, end)
+
+    def _line_and_column(self, offset: int) -> tuple[int, int]:
+        line = bisect.bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
 
     def _line(self, number: int) -> str:
         end = self._starts[number] if number < len(self._starts) else len(self._text)
@@ -166,12 +194,16 @@ class _Text:
         place = self._place(token)
         return Finding(message=text, hint=hint, field=field, location=place, source=self._line(place.line))
 
-    def _of_protobuf(self, error: Any) -> Finding:
-        """What protobuf says, where nothing better is known."""
+    def _of_protobuf(self, error: Any, start: int = 0) -> Finding:
+        """What protobuf says, where nothing better is known, of the text that begins at ``start``."""
         line = getattr(error, "GetLine", lambda: None)() or 1
         column = getattr(error, "GetColumn", lambda: None)() or 1
+        first_line, first_column = self._line_and_column(start)
+        line, column = line + first_line - 1, column + (first_column - 1 if line == 1 else 0)
         said = _LINE_AND_REST.sub("", _PLACE.sub("", str(error))).strip()
-        said = said.replace("solvergen.caffe.", "caffe.")
+        said = printable(said.replace("solvergen.caffe.", "caffe."))
+        if isinstance(error, RecursionError):
+            said = "braces are nested too deeply"
         return Finding(
             message=said[:1].lower() + said[1:].rstrip("."),
             location=Location(self._name, line, column, column + 1),
@@ -263,30 +295,41 @@ def _one_value(name: str) -> str | None:
 def _wrong_value(name: str, field: Any, value: tuple[Token, ...]) -> tuple[str, str | None] | None:
     """What is wrong with a value that is written like this, and what to write."""
     written = "".join(token.text for token in value)
+    shown = shortened(written)
     kind = value[-1].kind
     if field.enum_type is not None:
         names = field.enum_type.values_by_name
         if written in names or (kind == "number" and _whole(written) in field.enum_type.values_by_number):
             return None
-        unquoted = f"write {name}: {written[1:-1]}, without quotes" if kind == "string" else None
-        return f"{name} can't be {written}", unquoted or meant(written, names)
+        unquoted = f"write {name}: {shown[1:-1]}, without quotes" if kind == "string" else None
+        return f"{name} can't be {shown}", unquoted or meant(written, names)
     if field.type == field.TYPE_STRING:
         if kind != "string":
-            return f"{name} is a string", f'write {name}: "{written}"'
-        return None
+            return f"{name} is a string", f'write {name}: "{shown}"'
+        return _wrong_text(name, value)
     if field.type == field.TYPE_BOOL:
         if written in ("true", "false", "True", "False", "t", "f", "0", "1"):
             return None
         near = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(written.strip("\"'").lower())
         plain = written.strip("\"'").lower()
         near = near or (plain if plain in ("true", "false") else None)
-        return f"{name} is true or false, not {written}", f"write {name}: {near}" if near else None
+        return f"{name} is true or false, not {shown}", f"write {name}: {near}" if near else None
     if kind == "string":
-        return f"{name} is a number", f"write {name}: {written[1:-1]}, without quotes"
+        return f"{name} is a number", f"write {name}: {shown[1:-1]}, without quotes"
     if field.type in (field.TYPE_INT32, field.TYPE_INT64):
         return _wrong_whole(name, field, written)
     if kind == "name" and written.lstrip("-").lower() not in ("inf", "infinity", "nan"):
-        return f"{name} is a number, not {written}", None
+        return f"{name} is a number, not {shown}", None
+    return None
+
+
+def _wrong_text(name: str, value: tuple[Token, ...]) -> tuple[str, str | None] | None:
+    """A string's escapes may be of bytes, or of halves of characters, that are no text."""
+    text_encoding = require("text_encoding")
+    try:
+        b"".join(text_encoding.CUnescape(token.text[1:-1]) for token in value).decode()
+    except ValueError:
+        return f"{name} has an escape that stands for no text in UTF-8", "a backslash itself is written \\\\"
     return None
 
 
@@ -296,13 +339,13 @@ def _wrong_whole(name: str, field: Any, written: str) -> tuple[str, str | None] 
     if whole is not None:
         if -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1):
             return None
-        return f"{name} can't be {written}", f"it holds numbers up to {2 ** (bits - 1) - 1}"
+        return f"{name} can't be {shortened(written)}", f"it holds numbers up to {2 ** (bits - 1) - 1}"
     try:
         number = float(written)
     except ValueError:
-        return f"{name} is a whole number, not {written}", None
-    hint = f"write {name}: {int(number)}" if number.is_integer() else None
-    return f"{name} is a whole number, not {written}", hint
+        return f"{name} is a whole number, not {shortened(written)}", None
+    hint = f"write {name}: {shortened(str(int(number)))}" if number.is_integer() else None
+    return f"{name} is a whole number, not {shortened(written)}", hint
 
 
 def _whole(written: str) -> int | None:

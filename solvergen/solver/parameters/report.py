@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from solvergen.runtime.naming import printable
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.kinds import shortest_float
 from solvergen.solver.parameters.mappings import mapping_lines, plain_entry
@@ -15,6 +16,8 @@ from solvergen.solver.parameters.model import CONVERSIONS, SNAPSHOT_FORMATS, SOL
 from solvergen.solver.parameters.net_state import NetSource, NetState
 
 _ENUMS = {"solver_mode": SOLVER_MODES, "snapshot_format": SNAPSHOT_FORMATS}
+_WIDTH = 120
+"""How much of a line is shown."""
 _TEXTS = ("net_param", "train_net_param", "test_net_param")
 
 
@@ -27,9 +30,21 @@ def explained(finding: Finding) -> str:
     line = finding.source or linecache.getline(place.file, place.line).rstrip("\r\n")
     if not line:
         return str(finding)
-    width = max(1, min(place.end_column, len(line) + 1) - place.column)
-    margin = "".join("\t" if letter == "\t" else " " for letter in line[: place.column - 1])
-    return f"{finding}\n    {line}\n    {margin}{'^' * width}"
+    shown, carets = _excerpt(line, place.column - 1, place.end_column - 1)
+    return f"{finding}\n    {shown}\n    {carets}"
+
+
+def _excerpt(line: str, start: int, end: int) -> tuple[str, str]:
+    """What is shown of a line, and carets for under it. Of a long one it is what is around ``start``."""
+    first = max(0, min(start - _WIDTH // 2, len(line) - _WIDTH))
+    last = min(len(line), first + _WIDTH)
+    before, marked, after = (
+        "".join(letter if letter == "\t" else printable(letter) for letter in part)
+        for part in (line[first:start], line[start : min(end, last)], line[max(start, min(end, last)) : last])
+    )
+    before = "..." * (first > 0) + before
+    margin = "".join("\t" if letter == "\t" else " " for letter in before)
+    return f"{before}{marked}{after}{'...' * (last < len(line))}", margin + "^" * max(1, len(marked))
 
 
 def finding_as_data(finding: Finding) -> dict[str, Any]:

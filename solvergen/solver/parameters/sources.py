@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import stat
 from typing import TYPE_CHECKING
 
+from solvergen.runtime.naming import quoted
+from solvergen.solver.parameters.error import MOST_BYTES
 from solvergen.solver.parameters.net_state import NetSource, NetState, SourceKind, TestNet, merged
 
 if TYPE_CHECKING:
@@ -63,11 +66,11 @@ def unread(source: NetSource) -> str | None:
     try:
         _stated(source)
     except FileNotFoundError:
-        return f"there is no file {source.path!r} (seen from the working folder, as Caffe does)"
+        return f"there is no file {quoted(source.path)} (seen from the working folder, as Caffe does)"
     except OSError as error:
-        return f"{source.path!r} can't be read ({error.strerror})"
+        return f"{quoted(source.path)} can't be read ({error.strerror})"
     except ValueError as error:
-        return f"{source.path!r} {error}"
+        return f"{quoted(source.path)} {error}"
     return None
 
 
@@ -78,12 +81,26 @@ def _stated(source: NetSource | None) -> NetState | None:
     if source.text is not None:
         written = source.text
     else:
-        written = Path(source.path or "").read_bytes().decode("utf-8", "surrogateescape")
+        written = _text_of(source.path or "")
     if "state" not in written:
         return None
     from solvergen.solver.parameters.prototxt import state_in_net
 
     return state_in_net(written)
+
+
+def _text_of(path: str) -> str:
+    """The text of a net's file. Raises OSError, and ValueError for what can't be one: it may be anything,
+    since it is for whoever makes the net."""
+    if "\0" in path:
+        raise ValueError("can't be a path: it holds a NUL character")
+    if not stat.S_ISREG(os.stat(path).st_mode):  # reading a pipe would take it from whom it is meant for
+        raise ValueError("is a folder" if os.path.isdir(path) else "isn't a regular file")
+    with open(path, "rb") as file:
+        found = file.read(MOST_BYTES + 1)
+    if len(found) > MOST_BYTES:
+        raise ValueError(f"has more than {MOST_BYTES >> 20} MiB")
+    return found.decode("utf-8", "surrogateescape")
 
 
 def _source(kind: SourceKind, value: str | None) -> NetSource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from solvergen.errors import Location
-from solvergen.runtime.naming import quoted
+from solvergen.runtime.naming import printable, quoted
 from solvergen.solver.parameters.error import SolverParametersError, read_bytes
 from solvergen.solver.parameters.findings import Finding
 from solvergen.solver.parameters.forks import FIELDS
@@ -35,7 +36,7 @@ def parse_yaml(text: str | bytes, path: str | os.PathLike[str] | None = None) ->
     """The parameters that a text holds, as ``read_yaml``; ``path`` is the file that it is said to be of."""
     name = os.fspath(path) if path is not None else "<yaml>"
     document = _document(text, name)
-    lines = (text if isinstance(text, str) else text.decode("utf-8", "replace")).splitlines()
+    lines = _decoded(text).splitlines()
 
     def finding(key: Any, message: str, hint: str | None = None) -> Finding:
         place = _place(document, key, name)
@@ -67,31 +68,56 @@ def parse_yaml(text: str | bytes, path: str | os.PathLike[str] | None = None) ->
     return completed_prefix(params, path)
 
 
-def _document(text: str | bytes, name: str) -> Any:
+def _document(written: str | bytes, name: str) -> Any:
     """The mapping that the text is, with the places of its keys."""
     from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.error import MarkedYAMLError
+    from ruamel.yaml.reader import ReaderError
 
-    def refused(said: str, line: int = 1, column: int = 1) -> SolverParametersError:
-        return SolverParametersError(
-            [Finding(message=said, location=Location(name, line, column, column + 1))]
-        )
+    def refused(said: str, line: int = 1, column: int = 1, hint: str | None = None) -> SolverParametersError:
+        place = Location(name, line, column, column + 1)
+        source = next(iter(text.splitlines()[line - 1 : line]), None)
+        return SolverParametersError([Finding(message=said, hint=hint, location=place, source=source)])
 
+    text = _decoded(written)
     try:
         document = YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = str(error.problem or error.context or "isn't YAML").strip()
+        if said.startswith("but "):  # the second half of a sentence
+            said = f"{str(error.context or '').strip()}, {said}"
         if mark is None:
             raise refused(said) from None
         raise refused(said, mark.line + 1, mark.column + 1) from None
-    except (YAMLError, UnicodeError, RecursionError, ValueError) as error:
-        raise refused(f"isn't YAML: {error}") from None
+    except ReaderError as error:
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        character = ord(text[error.position])
+        if 0xDC80 <= character <= 0xDCFF:
+            raise refused("this byte isn't UTF-8", line, column, "write the file in UTF-8") from None
+        raise refused(f"the character U+{character:04X} can't be in YAML", line, column) from None
+    except RecursionError:
+        raise SolverParametersError([Finding(message=f"{name}: it is nested too deeply")]) from None
+    except MemoryError:
+        raise
+    except Exception as error:  # the library lets all kinds escape
+        said = f"{name} can't be read as YAML: {printable(str(error))}"
+        raise SolverParametersError([Finding(message=said)]) from None
     if document is None:
         raise refused("holds nothing: a solver has at least a base_lr, an lr_policy and a net")
     if not isinstance(document, Mapping):
         raise refused("must be a mapping of parameters to values")
     return document
+
+
+def _decoded(text: str | bytes) -> str:
+    """The text, with surrogates for bytes that aren't UTF-8."""
+    if isinstance(text, str):
+        return text
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return text.decode("utf-16", "replace")
+    return text.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
 
 
 def _places(document: Any, name: str) -> Iterator[tuple[str, tuple[Location, ...]]]:

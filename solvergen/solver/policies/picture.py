@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from solvergen.errors import SolvergenError
-from solvergen.files import write_atomically
 from solvergen.runtime.naming import listed, quoted
+from solvergen.solver.pictures import as_label, write_figure
 from solvergen.solver.policies.schedule import Schedule
 
 KINDS = ("svg", "png", "pdf")
@@ -31,27 +30,22 @@ def draw_schedule(path: str | os.PathLike[str], drawn: Schedule, title: str) -> 
     axes.plot(iterations, rates, drawstyle="steps-post" if drawn.constant else "default", linewidth=1.5)
     axes.set_xlabel("iteration")
     axes.set_ylabel("learning rate")
-    axes.set_title(title, fontsize="medium")
+    axes.set_title(as_label(title), fontsize="medium", parse_math=False)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0, top=_top(rates))
     axes.grid(alpha=0.3)
-    data = io.BytesIO()
-    # Neither a date nor random names: the same schedule gives the same bytes.
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    figure.savefig(data, format=kind, metadata=metadata)
-    write_atomically(path, data.getvalue())
+    write_figure(path, figure, kind)
 
 
 def _figure() -> tuple[Any, Any]:
     try:
-        import matplotlib
+        import matplotlib  # noqa: F401
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SolvergenError(
             f"a picture is drawn with matplotlib, which can't be used here ({error}): "
             'pip install "solvergen[solver]"'
         ) from None
-    matplotlib.rcParams["svg.hashsalt"] = "solvergen"
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     return figure, figure.add_subplot()
 

@@ -90,6 +90,7 @@ class Solver:
         # What policies know the loss by: that of the tests where there are some.
         self._loss_name = "train_loss" if self._test_nets else "loss"
         self._noticed: str | None = None
+        self._loss_was_finite = True
         self._exit = False
         self._updating = False
         nets = warnings_of(self._net, self._test_nets)
@@ -297,6 +298,7 @@ class Solver:
                     loss += self._pass(told)
             loss /= iter_size
             self.smoothing.add(loss, self._iter)
+            self._notice_loss(loss)
             if displays:
                 now = time.perf_counter()
                 self._display(loss, now - clock, self._iter - displayed_at)
@@ -314,6 +316,14 @@ class Solver:
             if action is Action.STOP:
                 self._exit = True
                 break
+
+    def _notice_loss(self, loss: float) -> None:
+        """Say so when losses cease to be numbers: Caffe goes on silently, and so does training here."""
+        finite = math.isfinite(loss)
+        if self._loss_was_finite and not finite and self._listeners:
+            told = "parameters will soon hold no numbers, if they still do"
+            self.say(events.Warned(self._iter, f"the loss of iteration {self._iter} is {loss}: {told}"))
+        self._loss_was_finite = finite
 
     def _evaluate_again(self) -> None:
         """The gradients of this iteration's batches at the parameters as they are, in the middle of an

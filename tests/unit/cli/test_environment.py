@@ -138,6 +138,15 @@ def test_streams_that_are_ascii_only_get_what_they_can_take(
 # signals
 
 
+INTERRUPTING = """
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "solvergen.cli.app":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+
+
 def interrupted(here: Path, script: str) -> subprocess.CompletedProcess[bytes]:
     """``solvergen verify`` of 300 examples in a process in which ``script`` ran first."""
     code = (
@@ -199,6 +208,22 @@ agreement.disagreement_on = disagreement_on
     done = interrupted(here, script)
     assert done.returncode == 130
     assert done.stdout.split() == [b"first"]
+
+
+def test_an_interrupt_during_the_imports_is_silent() -> None:
+    script = f"import os, signal, sys\n{INTERRUPTING}\n{COMMAND[2]}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_streams_that_were_taken_away(here: Path) -> None:
+    for taken in ("sys.stdout.close()", "sys.stdout = None", "sys.stderr = None", "sys.stderr.close()"):
+        script = f"import sys\nfrom solvergen.cli import streams\n{taken}\nsys.exit(streams.finish(0))"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b"")
+        script = f"import sys\nfrom solvergen.solver.logs.sinks import to_stderr\n{taken}\nto_stderr('x')"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
+        assert done.returncode == 0
 
 
 def test_shrinking_can_be_interrupted(here: Path) -> None:

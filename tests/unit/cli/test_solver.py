@@ -202,7 +202,50 @@ def test_nets_that_are_odd(here: Path, capsys: pytest.CaptureFixture[str]) -> No
         assert (code, words in err, "bug" in err) == (1, True, False), err
 
 
+def test_nets_that_go_elsewhere(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = "import os, sys\nimport odd_nets\n"
+    for name, body in (
+        ("moves", "os.chdir('/'); return odd_nets.make()"),
+        ("shouts", "net = odd_nets.make(); net.name = 'a\\x1b[31m'; return net"),
+        ("exits", "sys.exit('no data')"),
+        ("prints", "print('loaded'); return odd_nets.make()"),
+    ):
+        module += f"def {name}(): {body}\n"
+    (here / "odd_nets.py").write_text(FACTORIES)
+    (here / "far_nets.py").write_text(module)
+    text = GOOD.replace("test_iter: 10\ntest_interval: 500\n", "").replace("max_iter: 10000", "max_iter: 1")
+    (here / "s.prototxt").write_text(text)
+    words = ("train", "--solver", "s.prototxt", "--net")
+    code, _, err = said(capsys, *words, "far_nets:moves")
+    assert (code, "changed the working folder to /: it is " in err) == (0, True), err
+    assert (here / "s_iter_1.solverstate").exists()
+    for command in (("test", "--weights", "s_iter_1.caffemodel"), ("time", "--iterations", "1")):
+        code, _, err = said(capsys, *command, "--net", "far_nets:moves")
+        assert (code, "changed the working folder" in err) == (0, True), err
+        code, out, err = said(capsys, *command, "--net", "far_nets:prints", "--json")
+        assert (code, "loaded" in err) == (0, True), err
+        assert json.loads(out)
+    code, _, err = said(capsys, *words, "far_nets:shouts")
+    assert (code, r"Solving a\x1b[31m" in err, "\x1b" in err) == (0, True, False)
+    code, _, err = said(capsys, *words, "far_nets:exits")
+    assert (code, "it called sys.exit('no data')" in err) == (1, True), err
+    code, _, err = said(capsys, *words, "far_nets:prints", "--weights", ",")
+    assert (code, "there is no file in it" in err) == (2, True), err
+
+
+def test_plot_says_a_few_warnings(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    record = {"event": "iteration", "iter": 1, "smoothed": 1.0, "lr": 0.1, "final": False}
+    (here / "a.jsonl").write_text(json.dumps(record) + "\nx" * 500)
+    code, out, err = said(capsys, "solver", "plot", "a.jsonl")
+    assert (code, out) == (0, "a.svg\n")
+    assert len(err.splitlines()) == 11
+    assert "a.jsonl: 490 more warnings like these" in err
+
+
 def test_a_log_that_is_a_folder(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     code, _, err = said(capsys, "solver", "plot", ".")
     assert (code, err) == (1, "solvergen: .: Is a directory\n")
+    code, _, err = said(capsys, "solver", "lr", "s.prototxt", "--plot", "none/a.svg")
+    assert (code, err) == (1, "solvergen: none/a.svg: No such file or directory\n")

@@ -50,6 +50,8 @@ def test_the_sound_one_is_sound():
         ('type: "AdamW"', "", "type", 'write optimizer: "AdamW"'),
         ('type: "Adam" optimizer: "AdamW"', "", "type", "leave one of them out"),
         ("", "net", None, "no net to train"),
+        ('weights: "a.caffemodel,"', "", "weights", "a file without a name; give one, or leave it out"),
+        ('weights: ""', "", "weights", "a file without a name"),
         ('train_net: "t"', "", "train_net", "net and train_net all say what to train"),
         ('net_param { name: "x" }', "", "net_param", "all say what to train"),
         ('test_net: "t" test_interval: 1', "", "test_iter", "1 test nets need as many test_iter"),

@@ -315,3 +315,13 @@ def test_steps_are_whole_numbers(iterations):
         solver.step(iterations)
     assert tape == []
     assert solver.iter == 0
+
+
+def test_losses_that_cease_to_be_numbers_are_warned_of_once():
+    seen = Collected()
+    nan, inf = float("nan"), float("inf")
+    make([], losses=[1.0, nan, nan, 1.0, inf, nan], log=seen, max_iter=6).solve()
+    warned = [(one.iter, one.text) for one in seen.events if isinstance(one, events.Warned)]
+    told = [(at, text) for at, text in warned if "the loss of iteration" in text]
+    assert [at for at, _ in told] == [1, 4]
+    assert "the loss of iteration 1 is nan: " in told[0][1]

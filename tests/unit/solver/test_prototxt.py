@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from solvergen.solver import NetState, SolverParameters, SolverParametersError
+from solvergen.solver.parameters.error import UnreadableParameters
 from solvergen.solver.parameters.prototxt import parse_prototxt, read_prototxt
+from solvergen.solver.parameters.report import explained
 
 pytest.importorskip("google.protobuf")
 
@@ -115,6 +118,21 @@ def test_accepted(text, expected):
         ("name: 'LeNet'\nlayer { name: 'x' }", "1:1", "no field 'name'"),
         ("layer { name: 'x' }", "1:1", "it is a net's"),
         (b"net: 'caf\xe9'", "1:10", "isn't UTF-8"),
+        ("base_lr: 1".encode("utf-16-le"), "1:2", "this byte is 0, as in UTF-16; write the file in UTF-8"),
+        ("base_lr: 1\0", "1:11", "this byte is 0"),
+        (r"display: 1 net: 'C:\377'", "1:17", "net has an escape that stands for no text"),
+        (r"net: 'a' '\ud800'", "1:6", "net has an escape that stands for no text"),
+        ("max_iter: " + "9" * 5000, "1:11", "max_iter is a whole number, not 9999"),
+        ("net_param { name: 'x' }\ntest_net_param {" + "a {" * 500 + "}" * 501, "2:17", "nested too deeply"),
+        ("test_iter: 1\n test_net_param {} test_net_param { name: }", "2:43", "expected string"),
+        (
+            'optimizer: "SGD" hyperparameter { name: "m" value: 1 }\nhyperparameter { name: "m" value: 1 }',
+            "2:1",
+            "hyperparameter 'm' is given twice",
+        ),
+        ('policy_setting: [{ name: "a" }, { value: 1 }]', "1:1", "policy_setting 'a' has no value"),
+        ("policy_setting { value: 1 }", "1:1", "policy_setting has no name"),
+        ('policy_setting { name: "a" value: 1 text: "x" }', "1:1", "has several kinds of values; give one"),
         ("base_lr: 1 }", "1:12", "expected identifier"),
         ("test_state { stge: 'x' }", "1:14", 'no field named "stge"'),
         ("net_param {\n layer { name: 3 } }", "2:16", "expected string"),
@@ -125,6 +143,36 @@ def test_refused_with_the_place(text, place, said):
         parse_prototxt(text, "dir/solver.prototxt")
     assert str(caught.value).startswith(f"dir/solver.prototxt:{place}: error: ")
     assert said in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_what_is_shown_of_a_line_is_short_and_can_be_seen():
+    for text, line, carets in (
+        ("a: 1 " * 100 + "iter_step: 3 " + "b: 1 " * 100, "iter_step", 9),
+        ("momentum:\t\u202e\x1b[31m 0.9", "momentum:\t\\u202e\\x1b[31m 0.9", 6),
+        ("base\u202e_lr: 1", "base\\u202e_lr: 1", 1),
+        ("\x1b: 1", "\\x1b: 1", 4),
+    ):
+        with pytest.raises(SolverParametersError) as caught:
+            parse_prototxt(text, "s.prototxt")
+        shown = explained(
+            next(
+                one for one in caught.value.findings if "iter_step" not in text or "iter_step" in one.message
+            )
+        )
+        said, source, mark = shown.split("\n")
+        assert line in source
+        assert len(source) < 140
+        assert mark.count("^") == carets
+        assert all(part.replace("\t", "").isprintable() for part in (said, source, mark))
+        if carets == 9:
+            assert source[mark.index("^") :].startswith("iter_step")
+
+
+def test_many_nets_take_little_time():
+    count = 2000
+    params = parse_prototxt("test_net_param { name: 'x' } test_iter: 1\n" * count)
+    assert params.test_net_param == (" name: 'x' ",) * count
 
 
 def test_every_mistake_is_said_at_once():
@@ -187,7 +235,34 @@ def test_a_nets_file_that_says_nothing_is_warned_of(tmp_path: Path, content: byt
     params = SolverParameters(net=str(file))
     assert params.train_net_state == NetState(phase="TRAIN", level=0)
     assert any(said in warning for warning in params.warnings)
-    assert any("can't be read" in warning for warning in SolverParameters(net=str(tmp_path)).warnings)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "deep").write_text("state {" + "a {" * 5000)
+    with open(tmp_path / "long", "wb") as sparse:
+        sparse.truncate(1 << 40)
+    for path, told in (
+        ("", "is a folder"),
+        ("pipe", "isn't a regular file"),
+        ("deep", "can't be parsed: braces are nested too deeply"),
+        ("long", "has more than 64 MiB"),
+        ("a\0b", "can't be a path: it holds a NUL character"),
+        ("x" * 5000, "File name too long"),
+    ):
+        params = SolverParameters(net=f"{tmp_path}/{path}")
+        assert any(told in warning and len(warning) < 400 for warning in params.warnings), params.warnings
+
+
+def test_solver_files_that_are_something_else(tmp_path: Path):
+    with open(tmp_path / "long", "wb") as sparse:
+        sparse.truncate(1 << 40)
+    for path, told in (
+        ("long", "more than 64 MiB"),
+        ("a\0b", "null byte"),
+        ("x" * 5000, "File name too long"),
+    ):
+        with pytest.raises(UnreadableParameters, match=told):
+            read_prototxt(tmp_path / path)
+    (tmp_path / "s.prototxt").write_text(f'snapshot_prefix: "{"x" * 5000}"')
+    assert read_prototxt(tmp_path / "s.prototxt").snapshot_prefix == "x" * 5000
 
 
 def test_test_nets_come_in_caffes_order():

@@ -54,7 +54,13 @@ def test_the_same_parameters():
         ("- base_lr", "1:1", "must be a mapping"),
         ("", "1:1", "holds nothing"),
         ("base_lr: *x", "1:10", "undefined alias"),
-        ("net: \x00", "1:1", "isn't YAML"),
+        ("base_lr: 1\nnet: \x00", "2:6", "the character U+0000 can't be in YAML"),
+        (b"base_lr: 1\nnet: caf\xe9 # ", "2:9", "this byte isn't UTF-8; write the file in UTF-8"),
+        ("base_lr: 1\n---\nbase_lr: 2", "2:1", "expected a single document in the stream, but found another"),
+        (r'net: "\ud800"', "1:1", "net can't be '\\ud800': U+D800 is half of a character"),
+        ("policy: " + "{a: " * 3000, "", "nested too deeply"),
+        ("policy: &a {<<: *a}", "", "can't be read as YAML"),
+        ("stepsize: " + "9" * 5000, "", "can't be read as YAML"),
         ("{1: 2}", "1:2", "no parameter '1'"),
         ("solver_mode: 3", "1:1", "can't be '3'"),
         ("net: !!python/object/apply:os.system [x]", "1:1", "net must be a string"),
@@ -63,7 +69,8 @@ def test_the_same_parameters():
 def test_refused_with_the_place(text, place, said):
     with pytest.raises(SolverParametersError) as caught:
         parse_yaml(text, "s.yaml")
-    assert str(caught.value).startswith(f"s.yaml:{place}")
+    assert f"s.yaml:{place}" in str(caught.value) or not place
+    assert "s.yaml" in str(caught.value)
     assert said in str(caught.value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import os
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from solvergen.cli.app import run
 from solvergen.constraints import MaxNorm
+from solvergen.errors import SolverFileError
 from solvergen.optimizers import SGD, AdamMini
 from solvergen.solver.files import (
     LayerData,
@@ -364,6 +366,114 @@ def test_show_is_for_optimizers(here: Path, capsys: pytest.CaptureFixture[str]) 
         "s.safetensors: a file of the Solver's, not an optimizer's snapshot: `solvergen snapshot inspect`"
         in err
     )
+    for name, whose in (("m.pt", "torch's"), ("m.PTH", "torch's"), ("m.caffemodel", "Caffe's")):
+        assert said(capsys, "show", name) == (1, "", f"solvergen: {name}: No such file or directory\n")
+        Path(name).write_bytes(b"anything")
+        code, _, err = said(capsys, "show", name)
+        assert code == 1
+        assert f"{name}: by its name one of {whose} files" in err
+        assert "`solvergen snapshot inspect` looks into it" in err
+    write_model("m.caffemodel.h5", small_model())
+    assert "by its name this is a file of Caffe's: `sol" in said(capsys, "show", "m.caffemodel.h5")[2]
+
+
+def test_what_convert_could_make_of_a_file_is_said(here: Path) -> None:
+    SGD({"w": array(3)}, backend="numpy").save("o.safetensors")
+    SGD({"w": array(3)}, backend="numpy").save("o.h5")
+    np.savez("t.npz", w=array(3))
+    os.rename("t.npz", "t.pt")
+    for name, read in (("o.safetensors", read_state), ("o.h5", read_state), ("t.pt", read_model)):
+        with pytest.raises(SolverFileError, match="`solvergen snapshot convert` make"):
+            read(name)
+
+
+def test_convert_replaces_files_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pair_of = write_pair("net", 7, small_model(), small_state(), "BINARYPROTO")
+    endings = [".caffemodel", ".caffemodel.h5", ".safetensors", ".solverstate"]
+    endings += [".pt"] if importlib.util.find_spec("torch") else []
+    for ending in endings:
+        os.mkfifo(f"pipe{ending}")
+        os.symlink(f"pipe{ending}", f"link{ending}")
+    before = set(os.listdir())
+    for ending in endings:
+        source = pair_of[1] if ending == ".solverstate" else pair_of[0]
+        for name in (f"pipe{ending}", f"link{ending}"):
+            words = ("convert", source, name, "--force", "--alone", "--shared", "two/0=one/0")
+            code, _, err = said(capsys, *words)
+            assert (code, "regular file" in err, "bug" in err) == (1, True, False), err
+    assert set(os.listdir()) == before
+    for name in ("x", "x.onnx", "x.H5", "x.txt"):
+        code, _, err = said(capsys, "convert", pair_of[0], name, "--shared", "two/0=one/0")
+        assert (code, "its ending says no format; there is .caffemodel" in err) == (1, True), err
+
+
+def test_weights_of_other_programs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save = pytest.importorskip("safetensors.numpy").save_file
+    held = {"fc.bias": array(3), "fc.weight": array(3, 2), "fc.steps": np.array(7), "ß/x": array(2)}
+    save(held, "a.safetensors")
+    save({**held, "fc.steps": np.array(8), "ß/x": held["ß/x"] + 1}, "b.safetensors")
+    assert "`solvergen snapshot inspect` looks into it" in said(capsys, "show", "a.safetensors")[2]
+    found = json.loads(said(capsys, "inspect", "a.safetensors", "--json")[1])
+    assert (found["format"], found["kind"], found["layers"]) == ("PLAIN_SAFETENSORS", "model", 2)
+    assert {one["name"]: one["dtype"] for one in found["arrays"]} == {
+        **dict.fromkeys(("fc.weight", "fc.bias", "ß/x"), "float32"),
+        "fc.steps": "int64",
+    }
+    assert said(capsys, "diff", "a.safetensors", "a.safetensors") == (0, "", "")
+    code, out, _ = said(capsys, "diff", "a.safetensors", "b.safetensors")
+    assert (code, sorted(out.splitlines())) == (
+        1,
+        ["fc.steps: 1 of 1 numbers differ", "ß/x: 2 of 2 numbers differ, at most 1 apart"],
+    )
+    for name in ("m.model.safetensors", "m.caffemodel"):  # which hold no whole numbers
+        assert said(capsys, "convert", "a.safetensors", name)[0] == 0
+        assert said(capsys, "diff", "a.safetensors", name) == (0, "", "")
+        assert said(capsys, "diff", name, "b.safetensors")[0] == 1
+
+
+def test_arrays_are_compared_by_their_names(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b, c = array(2), array(2, seed=1), array(2, seed=2)
+    layer = LayerData("fc", "X", (a, b), (c, a), names=("fc.alpha", "fc.beta"))
+    turned = LayerData("fc", "X", (b, a), (a, c), names=("fc.beta", "fc.alpha"))
+    for name, held in (("a", layer), ("b", turned)):
+        write_model(f"{name}.model.safetensors", ModelData("n", (held,)))
+        write_model(f"{name}.caffemodel", ModelData("n", (held,)))
+    assert said(capsys, "diff", "a.model.safetensors", "b.model.safetensors") == (0, "", "")
+    for files in (("a.model.safetensors", "b.caffemodel"), ("a.caffemodel", "b.caffemodel")):  # without names
+        assert said(capsys, "diff", *files)[1].startswith("fc/0: 2 of 2 numbers differ")
+    other = dataclasses.replace(layer, names=("fc.alpha", "fc.gamma"), diffs=None)
+    write_model("c.model.safetensors", ModelData("n", (other,)))
+    lines = said(capsys, "diff", "a.model.safetensors", "c.model.safetensors")[1].splitlines()
+    assert lines == [
+        *(f"{name} is only in a.model.safetensors" for name in ("fc.beta", "fc.alpha diff", "fc.beta diff")),
+        "fc.gamma is only in c.model.safetensors",
+    ]
+
+
+def test_names_that_two_arrays_have_say_nothing(here: Path) -> None:
+    first, second = array(2), array(2, seed=1)
+    layers = (
+        LayerData("a", "X", (first,), names=("w",)),
+        LayerData("b", "X", (second,), names=("w",)),
+        LayerData("c", "X", (first,), names=("d/0",)),
+        LayerData("d", "X", (second,)),
+    )
+    write_model("m.model.safetensors", ModelData("n", layers))
+    found = contents("m.model.safetensors")
+    assert list(found.by_name()) == ["a/0", "b/0", "c/0", "d/0"]
+
+
+def test_histories_are_compared_by_parameters(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    m, n, v, w = (array(2, seed=i) for i in range(4))
+    for name, parameters, history in (("a", ["x", "y"], (m, n, v, w)), ("b", ["y", "x"], (n, m, w, v))):
+        extra = {"states": ["m", "v"], "parameters": parameters}
+        write_state(f"{name}.safetensors", SolverStateData(1, None, history, extra=extra))
+    code, out, _ = said(capsys, "diff", "a.safetensors", "b.safetensors")
+    assert (code, out) == (1, "extra.parameters.0: 'x' and 'y'\nextra.parameters.1: 'y' and 'x'\n")
+    assert list(contents("a.safetensors").by_name()) == ["x m", "y m", "x v", "y v"]
+    many = {"states": ["m"] * 1, "parameters": [f"{i}" for i in range(100_000)]}
+    write_state("c.safetensors", SolverStateData(1, None, (m, n), extra=many))
+    assert list(contents("c.safetensors").by_name()) == ["history/0", "history/1"]
 
 
 def test_convert_to_an_optimizers_snapshot_and_back(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,3 +141,12 @@ def test_what_must_be_given(before: str, after: str, settings: dict[str, Any], s
 def test_a_history_that_is_no_multiple() -> None:
     with pytest.raises(SolverFileError, match="a history of 3 isn't one"):
         convert([array(2)] * 3, "caffe_adam", "adam")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_a_type_cant_hold_is_an_error(dtype: str) -> None:
+    history = (np.array([1.0, -2.0, np.inf], dtype),)
+    with pytest.raises(SolverFileError, match=f"divided by 1e-320, are beyond {dtype}"):
+        convert(history, "caffe_sgd", "sgd", lr=1e-320)
+    carried = convert(history, "caffe_sgd", "sgd", lr=0.5).history[0]
+    assert carried.tolist() == [2.0, -4.0, np.inf]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import zipfile
 from pathlib import Path
@@ -16,7 +17,7 @@ from solvergen.adapters.torch_contents import contents  # noqa: E402
 from solvergen.adapters.torch_files import state_from  # noqa: E402
 from solvergen.cli.app import run  # noqa: E402
 from solvergen.errors import SolverFileError  # noqa: E402
-from solvergen.solver.files import write_pair  # noqa: E402
+from solvergen.solver.files import ModelData, read_model, write_model, write_pair  # noqa: E402
 from solvergen.solver.files.contents import differences  # noqa: E402
 from tests.unit.solver.files.caffe_bytes import small_model, small_state  # noqa: E402
 
@@ -302,6 +303,25 @@ def test_parameters_are_compared_by_name(here: Path, capsys: pytest.CaptureFixtu
     assert "name is only in a.pt" in said(capsys, "diff", "a.pt", "d.pt")[1]
 
 
+def test_files_of_the_solver_are_compared_by_name_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of = module()
+    torch.save(of.state_dict(), "m.pt")
+    torch.save(dict(reversed(of.state_dict().items())), "r.pt")
+    for name in ("m.model.safetensors", "m.caffemodel"):  # which hold no num_batches_tracked
+        assert said(capsys, "convert", "r.pt", name)[0] == 0
+    assert said(capsys, "diff", "m.pt", "m.model.safetensors") == (0, "", "")
+    assert said(capsys, "diff", "m.model.safetensors", "r.pt") == (0, "", "")
+    # A net's layers need not be called as the names begin.
+    layers = tuple(
+        dataclasses.replace(one, name=f"{one.name}!") for one in read_model("m.model.safetensors").layers
+    )
+    write_model("n.model.safetensors", ModelData("", layers))
+    assert said(capsys, "diff", "m.pt", "n.model.safetensors") == (0, "", "")
+    torch.save({**of.state_dict(), "1.bias": torch.ones(3)}, "n.pt")
+    code, out, _ = said(capsys, "diff", "n.pt", "n.model.safetensors")
+    assert (code, out) == (1, "1.bias: 3 of 3 numbers differ, at most 1 apart\n")
+
+
 def test_small_files_take_little(here: Path) -> None:
     base = torch.arange(4000.0)
     views = {f"v{i}": base[i : i + 1].expand(262144) for i in range(4000)}
@@ -362,3 +382,14 @@ def test_files_that_arent_of_torch(here: Path, capsys: pytest.CaptureFixture[str
             assert code == 1, err
             assert words in err
             assert "weights_only" not in err
+
+
+def test_whole_numbers_may_be_called_as_places_are(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    held = {"fc.weight": torch.ones(2), "fc/0": torch.tensor([3]), "fc/1": torch.tensor([4])}
+    torch.save(held, "a.pt")
+    for name, changed in (("b.pt", "fc.weight"), ("c.pt", "fc/0"), ("d.pt", "fc/1")):
+        torch.save({**held, changed: held[changed] + 1}, name)
+        assert said(capsys, "diff", "a.pt", name)[1].startswith(f"{changed}: ")
+        assert len(said(capsys, "diff", "a.pt", name)[1].splitlines()) == 1
+    found = json.loads(said(capsys, "inspect", "a.pt", "--json")[1])
+    assert [one["name"] for one in found["arrays"]] == ["fc.weight", "fc/0", "fc/1"]

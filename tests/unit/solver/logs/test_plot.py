@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,32 @@ def test_a_log_of_nothing_but_rates(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("Iteration 0, lr = 0.1\n")
     draw(tmp_path / "a.png", read_log(tmp_path / "a.log"))
     assert (tmp_path / "a.png").exists()
+
+
+def test_names_and_numbers_of_strangers(tmp_path: Path) -> None:
+    names = ["a$b$", r"$\frac{1$", "x" * 10_000, "\x01\x1b[31m", "_hidden", *(f"n{i}" for i in range(300))]
+    text = "Iteration 0, Testing net (#0)\n" + "".join(
+        f"    Test net output #{index}: {name} = {index}\n" for index, name in enumerate(names)
+    )
+    for iteration, value in ((10**17, 1), (1, 1e308), (2, -1e308), (3, "nan"), (4, 2)):
+        text += f"Iteration {iteration}, loss = {value}\n"
+    (tmp_path / "a$1$.log").write_text(text)
+    picture = tmp_path / "a.svg"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw(picture, read_log(tmp_path / "a$1$.log"))
+    drawn = picture.read_text()
+    for words in (
+        "test: a$b$",
+        r"test: $\frac{1$",
+        r"test: \x01\x1b[31m",
+        "test: _hidden",
+        "a$1$.log",
+        "and 285 more",
+    ):
+        assert f"<!-- {words} -->" in drawn
+    assert "<!-- test: n15 -->" not in drawn
+    assert "x" * 100 not in drawn
 
 
 def test_another_ending(log: Path) -> None:
