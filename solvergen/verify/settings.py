@@ -114,6 +114,14 @@ def slow_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
     return st.sampled_from(slow) if slow and 1.0 in (h.max, h.below) else values(h)
 
 
+@cache
+def usual_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
+    """Numbers as people choose them, the default first: none so large or so small that nothing else shows."""
+    h = hyperparameter
+    numbers = _WHOLE[:4] if h.integer else _DECIMALS
+    return st.sampled_from((h.default, *(v for v in numbers if is_allowed(h, v))))
+
+
 @dataclass(frozen=True)
 class Space:
     """All that may be given to an optimizer: each setting of its options with valid hyperparameters."""
@@ -203,11 +211,12 @@ def hyperparameters_near(
     multipliers: Mapping[str, float],
     fixed: Mapping[str, bool] | None = None,
     late: bool = False,
+    usual: bool = False,
 ) -> dict[str, float]:
     """Valid hyperparameters under ``setting``, reached from the valid ``base`` one change at a time.
 
     ``fixed``, ``multipliers``: see ``Space.accepts``. ``late``: tensors have had very many updates, so that
-    decays should be slow.
+    decays should be slow. ``usual``: none are extreme.
     """
     chosen = dict(base)
     # With powers of two and zeros for all of them, products are exact: ties in rounding and equal
@@ -217,7 +226,9 @@ def hyperparameters_near(
         if draw(_SIXTHS) == 0:
             continue
         strategy = exact_values(hyperparameter) if exact else values(hyperparameter)
-        if late and draw(_QUARTERS) > 0:
+        if usual:
+            strategy = usual_values(hyperparameter)
+        elif late and draw(_QUARTERS) > 0:
             strategy = slow_values(hyperparameter)
         moved = {**chosen, hyperparameter.name: draw(strategy)}
         if space.accepts(setting, moved, fixed, multipliers):

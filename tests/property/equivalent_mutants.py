@@ -42,6 +42,7 @@ _SLOWER = (
     "elements are taken one by one where words could be: the same bits (tests/unit/cuda count the words)"
 )
 _WITH_STATE = r"adam|lion|caffe_adadelta|everything|selections"
+_NUMBERED = "lanes are numbered from another element: halving pairs the same ones"
 _EVEN = "addresses and their distances are even"
 _SINGLE = r"\(lambda x: float\(__import__\(\"numpy\"\)\.float32\(x\)\)\)\(.*\)"
 _ROUNDED_LATE = "what float32 rounds of t is so large that this is the same"
@@ -124,9 +125,42 @@ EQUIVALENT = (
     Equivalent(
         r"kernel\.c",
         r"int64_t sg_end = sg_first_row\(",
-        r"1|\+ chunk->start| \+ chunk->start|chunk->start|sg_param|sg_grad",
-        r"0|-|\(chunk->start \+ 1\)||- chunk->start|sg_\w+",
-        "lanes are numbered from another element: halving pairs the same ones",
+        r"1|\+| \+ chunk->start|chunk->start|sg_param|sg_grad",
+        r"0|-|\(chunk->start \+ 1\)||sg_\w+",
+        _NUMBERED,
+    ),
+    Equivalent(r"kernel\.c", r"const int64_t before = .* % SG_LINE\) / itemsize;", r"-", r"", _NUMBERED),
+    Equivalent(
+        r"kernel\.c",
+        r"return before \? before : SG_LANES;",
+        r"before : SG_LANES",
+        r"SG_LANES : \(before\)",
+        "the first row has all lanes, or none and the second has them",
+    ),
+    *(
+        Equivalent(
+            r"kernel\.c",
+            r"for \(int64_t sg_begin = 0; sg_begin < chunk->count;",
+            before,
+            after,
+            "behind a row that ends with the chunk there is one more: it begins and ends there",
+            changed=r"; sg_begin (?:<= chunk->count|< \(chunk->count \+ 1\));",
+        )
+        for before, after in ((r"<", r"<="), (r"chunk->count", r"\(chunk->count \+ 1\)"))
+    ),
+    Equivalent(
+        r"kernel\.c",
+        r"\(sg_end < chunk->count \? sg_end : chunk->count\)",
+        r"<",
+        r"<=",
+        "where both are equal it doesn't matter which is chosen",
+    ),
+    Equivalent(
+        r"kernel\.c",
+        r"sg_l < \d \* SG_LANES; \+\+sg_l\)",
+        r"<",
+        r"<=",
+        "a zero is written behind the lanes, where the stack holds nothing yet (AddressSanitizer sees it)",
     ),
     # Lines: short rows may be taken together, and are each by itself all the same.
     *(
