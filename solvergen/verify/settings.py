@@ -118,8 +118,9 @@ def slow_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
 def usual_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
     """Numbers as people choose them, the default first: none so large or so small that nothing else shows."""
     h = hyperparameter
-    numbers = _WHOLE[:4] if h.integer else _DECIMALS
-    return st.sampled_from((h.default, *(v for v in numbers if is_allowed(h, v))))
+    plain = st.sampled_from((h.default, *(v for v in (1.0, 0.0) if is_allowed(h, v))))
+    numbers = [v for v in (_WHOLE[:4] if h.integer else _DECIMALS) if is_allowed(h, v)]
+    return st.one_of(plain, *([st.sampled_from(numbers)] * 3 if numbers else ()))
 
 
 @dataclass(frozen=True)

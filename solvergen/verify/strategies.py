@@ -23,7 +23,7 @@ from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
 from solvergen.verify.lines import counts_of_blocks, state_shape
 from solvergen.verify.settings import Space, hyperparameters_near
-from solvergen.verify.values import CALM, KINDS, PEAKED, SEEDS, SMALL, arrays
+from solvergen.verify.values import CALM, KINDS, PEAKED, SEEDS, SMALL, SUBNORMALS, arrays
 
 VECTOR_WIDTHS = (4, 8, 16, 32, 64)
 """Elements that processors and GPUs handle at once, in one type or another."""
@@ -40,6 +40,9 @@ STARTS = (0, 1, 9, 60, 400, 2**24 - 1, 2**24, 2**31 - 1, 2**53 - 8)
 float32 or an int32 would lose count."""
 
 FLOAT64_PAIR = ("float64", "float64")
+WIDE_PAIRS = tuple(pair for pair in PAIRS if set(pair) <= {"float32", "bfloat16"})
+"""Those whose subnormal numbers are so where they are computed, and have squares that aren't lost."""
+
 FLOAT64 = 4
 """How many times as likely as any other mix of types float64 is: nothing else shows that scalars are kept and
 computed in float64."""
@@ -90,8 +93,6 @@ _EARLY = st.sampled_from((0, 0, 0, *(n for n in STARTS if 0 < n <= LATE)))
 _POLICIES = st.sampled_from(("propagate",) * 6 + ("skip", "raise"))
 _EMPTY = st.sampled_from(((0,), (0, 3), (2, 0, 2)))
 _SCALAR_STATES = st.floats(0.0, 2.0)
-_STAGED_KINDS = st.sampled_from((*[CALM] * 9, KINDS, KINDS, *SMALL))
-"""What the arrays of one run hold, where reductions let their elements meet."""
 _DICE = {n: st.integers(0, n - 1) for n in (2, 3, 4, 5, 6, 20)}
 
 
@@ -107,7 +108,8 @@ _ROWS, _COLUMNS = st.sampled_from((*ROWS, 0)), st.sampled_from((*COLUMNS, 0))
 class Manner:
     """How tensors are drawn: their sizes, what they hold, where they begin, how many times as likely as other
     types float64 is, and that one in ``mixed`` runs has two mixes of types. ``matrices``: mostly of two or
-    three axes. ``telling``: so that the last bit of every total shows."""
+    three axes. ``pairs``: in these mixes of types, if they are asked for. ``usual``: with hyperparameters as
+    people choose them, and few updates before. ``telling``: so that the last bit of every total shows."""
 
     sizes: st.SearchStrategy[int] = _SIZES
     kinds: st.SearchStrategy[str] = KINDS
@@ -115,12 +117,23 @@ class Manner:
     float64: int = FLOAT64
     mixed: int = 5
     matrices: bool = False
+    pairs: tuple[tuple[str, str], ...] = PAIRS
+    usual: bool = False
     telling: bool = False
 
 
 ELEMENTWISE = Manner()
 STAGED = Manner(_STAGED_SIZES, float64=FLOAT64_STAGED, mixed=3)
-TELLING = Manner(_TELLING_SIZES, PEAKED, _TELLING_OFFSETS, telling=True)
+TELLING = Manner(_TELLING_SIZES, PEAKED, _TELLING_OFFSETS, pairs=(FLOAT64_PAIR,), usual=True, telling=True)
+SUBNORMAL = replace(STAGED, kinds=SUBNORMALS, pairs=WIDE_PAIRS, usual=True)
+_STAGED = st.sampled_from(
+    (
+        *[replace(STAGED, kinds=kinds) for kinds in (*[CALM] * 5, KINDS, KINDS, *SMALL)],
+        *[SUBNORMAL] * 2,
+        *[TELLING] * 5,
+    )
+)
+"""The manners of runs in which reductions let elements meet."""
 
 
 def _one_in(draw: st.DrawFn, n: int) -> bool:
@@ -133,8 +146,7 @@ def _manners(draw: st.DrawFn, definition: Definition) -> Manner:
     """The manner of one run."""
     if not definition.is_staged:
         return ELEMENTWISE
-    manner = TELLING if _one_in(draw, 3) else replace(STAGED, kinds=draw(_STAGED_KINDS))
-    return replace(manner, matrices=definition.has_lines)
+    return replace(draw(_STAGED), matrices=definition.has_lines)
 
 
 @st.composite
@@ -339,11 +351,10 @@ def examples(
     """Whole runs of the optimizer that ``space`` belongs to."""
     definition = space.definition
     manner = draw(_manners(definition))
-    start = draw(_EARLY if manner.telling else _STARTS)
+    start = draw(_EARLY if manner.usual else _STARTS)
     late = start > LATE
-    if manner.telling and FLOAT64_PAIR in pairs:
-        pairs = (FLOAT64_PAIR,)
-    groups, current = draw(_groups(space, late, manner.telling))
+    pairs = [pair for pair in pairs if pair in manner.pairs] or pairs
+    groups, current = draw(_groups(space, late, manner.usual))
     options = [
         space.resolved(group.options, hyperparameters)
         for group, hyperparameters in zip(groups, current, strict=True)
@@ -367,7 +378,7 @@ def examples(
             current = [
                 draw(
                     hyperparameters_near(
-                        space, group.options, now, group.multipliers, fixed, late, manner.telling
+                        space, group.options, now, group.multipliers, fixed, late, manner.usual
                     )
                 )
                 for group, now, fixed in zip(groups, current, options, strict=True)

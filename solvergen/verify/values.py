@@ -44,6 +44,7 @@ FILLS: dict[str, tuple[str, ...]] = {
     "everything": ("ordinary", "ordinary", *(c for c in CATEGORIES if c not in ("root", "low"))),
     "roots": ("root", "root", "root", "zero"),
     "small": ("tiny", "subnormal"),
+    "subnormals": ("subnormal", "subnormal", "subnormal", "zero"),
     "peak": ("low",),
 }
 """Fills by name, simplest first: the categories that they mix, one chosen at each element. One of the first
@@ -60,6 +61,8 @@ compare but infinities and NaNs, in all tensors."""
 SMALL = (st.just("small"), st.just("small"), st.just("roots"))
 """Kinds of arrays all of whose elements are small, or have small squares: their sums are no larger, so that
 subnormal ones show in them."""
+SUBNORMALS = st.sampled_from(("subnormals", "subnormals", "small"))
+"""Kinds of arrays in whose sums nothing is left where subnormal numbers are lost."""
 PEAKED = st.sampled_from(("peak", "peak", "peak", "ordinary"))
 """Kinds of arrays whose sums depend on their order in the last bit: what is added to one large number is
 rounded each time, and less often if others meet first."""

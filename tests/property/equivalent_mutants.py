@@ -14,7 +14,8 @@ _KERNELS = r"kernel\.cu?"
 class Equivalent:
     """``file`` and ``line`` are patterns for the file and for some of the line; the fault puts what ``after``
     matches in the place of what ``before`` matches. ``specs``: a pattern for those in which it is so.
-    ``changed``: one for some of the line with the fault, where the same stands in it several times."""
+    ``changed``: one for some of the line with the fault, where the same stands in it several times.
+    ``function``: one for the function of ``kernel.c`` that it stands in."""
 
     file: str
     line: str
@@ -23,6 +24,7 @@ class Equivalent:
     reason: str
     specs: str = r".*"
     changed: str = r""
+    function: str = r".*"
 
     def covers(self, mutant: Mutant, spec: str) -> bool:
         """Whether it speaks of this mutant of the spec."""
@@ -31,6 +33,7 @@ class Equivalent:
             and re.fullmatch(self.file, mutant.file) is not None
             and re.search(self.line, mutant.source) is not None
             and re.search(self.changed, mutant.changed) is not None
+            and re.fullmatch(self.function, mutant.function) is not None
             and re.fullmatch(self.before, mutant.before, re.DOTALL) is not None
             and re.fullmatch(self.after, mutant.after, re.DOTALL) is not None
         )
@@ -148,12 +151,27 @@ EQUIVALENT = (
         )
         for before, after in ((r"<", r"<="), (r"chunk->count", r"\(chunk->count \+ 1\)"))
     ),
+    *(
+        Equivalent(
+            r"kernel\.c",
+            r"\(sg_end < chunk->count \? sg_end : chunk->count\)",
+            before,
+            after,
+            "where both are equal it doesn't matter which is chosen",
+            changed=r"\(sg_end (?:<= chunk->count|< \(chunk->count \+ 1\)) \?",
+        )
+        for before, after in ((r"<", r"<="), (r"chunk->count", r"\(chunk->count \+ 1\)"))
+    ),
     Equivalent(
         r"kernel\.c",
         r"\(sg_end < chunk->count \? sg_end : chunk->count\)",
-        r"<",
-        r"<=",
-        "where both are equal it doesn't matter which is chosen",
+        r"chunk->count",
+        r"\(chunk->count - 1\)",
+        "a last element with a row of its own is taken by the row before, too: nothing is stored here, and "
+        "what is added lies behind the lanes (AddressSanitizer sees it)",
+        r"lamb",
+        r"\(sg_end < \(chunk->count - 1\) \?",
+        r"sg_pass_0",
     ),
     Equivalent(
         r"kernel\.c",
@@ -257,6 +275,14 @@ EQUIVALENT = (
         r"sg_max64\(.*\)",
         r"sg_max64\(1\.0, .*\)",
         "the larger one is the same, and NaN if there is one; neither is a zero",
+        r"lamb",
+    ),
+    Equivalent(
+        _KERNELS,
+        r"const double ratio_next = sg_min64\(ratio, 1\.0\)",
+        r"sg_min64\(.*\)",
+        r"sg_min64\(1\.0, .*\)",
+        "the smaller one is the same, and NaN if there is one; the ratio is no -0.0",
         r"lamb",
     ),
     # Where the words of a chunk begin.

@@ -322,6 +322,21 @@ def test_the_order_of_sums_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 15 < sum(shown) < 50
 
 
+def test_subnormal_numbers_alone_are_drawn_for_reductions() -> None:
+    lamb = shipped()["lamb"].definition
+    runs = drawn(examples(space_of(lamb)), 200)
+    normal = float(np.finfo(np.float32).smallest_normal)
+
+    def is_subnormal(e: Example) -> bool:
+        arrays = [t.param for t in e.tensors]
+        wide = {a.dtype.name for a in arrays} <= {"float32", "bfloat16"}
+        largest = max((float(abs(a.astype(np.float64)).max()) for a in arrays if a.size), default=0.0)
+        return wide and 0 < largest < normal
+
+    subnormal = [e for e in runs if is_subnormal(e)]
+    assert len(runs) / 50 < len(subnormal) < len(runs) / 5
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_ties_are_halfway_between_numbers_of_a_narrower_type(
     dtype: str, monkeypatch: pytest.MonkeyPatch
