@@ -98,10 +98,12 @@ _DICE = {n: st.integers(0, n - 1) for n in (2, 3, 4, 5, 6, 20)}
 
 ROWS, COLUMNS = (1, 2, 3, 5, 8, 9, 63, 64, 65, 129), (1, 2, 3, 4, 7, 17, 31, 255, 256, 257, 513)
 """Rows and columns of matrices: few, and about the edges of the tiles that lines are reduced in."""
+LONG = (4099, 8197)
+"""Columns of matrices of a row or two: more than tiles side by side have, and more than are kept at once."""
 BLOCKS = 520
 """Blocks that a tensor falls into at most: more would take long and show nothing new."""
 _MATRICES = st.sampled_from((1, 1, 1, 2, 3))
-_ROWS, _COLUMNS = st.sampled_from((*ROWS, 0)), st.sampled_from((*COLUMNS, 0))
+_ROWS, _COLUMNS, _LONG = (st.sampled_from(sizes) for sizes in ((*ROWS, 0), (*COLUMNS, 0), LONG))
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class Manner:
     """How tensors are drawn: their sizes, what they hold, where they begin, how many times as likely as other
     types float64 is, and that one in ``mixed`` runs has two mixes of types. ``matrices``: mostly of two or
     three axes. ``pairs``: in these mixes of types, if they are asked for. ``usual``: with hyperparameters as
-    people choose them, and few updates before. ``telling``: so that the last bit of every total shows."""
+    people choose them, few updates before, several steps and gradients that oppose nothing. ``telling``: of
+    few tensors, all as the rule begins them, so that the last bit of every total shows."""
 
     sizes: st.SearchStrategy[int] = _SIZES
     kinds: st.SearchStrategy[str] = KINDS
@@ -123,7 +126,7 @@ class Manner:
 
 
 ELEMENTWISE = Manner()
-STAGED = Manner(_STAGED_SIZES, float64=FLOAT64_STAGED, mixed=3)
+STAGED = Manner(_STAGED_SIZES, float64=FLOAT64_STAGED, mixed=2)
 TELLING = Manner(_TELLING_SIZES, PEAKED, _TELLING_OFFSETS, pairs=(FLOAT64_PAIR,), usual=True, telling=True)
 SUBNORMAL = replace(STAGED, kinds=SUBNORMALS, pairs=WIDE_PAIRS, usual=True)
 _STAGED = st.sampled_from(
@@ -170,6 +173,8 @@ def matrices(draw: st.DrawFn, most: int) -> tuple[int, ...]:
     """Shapes of two or three axes, some empty, of at most ``most`` elements."""
     rows = draw(_ROWS)
     columns = draw(_COLUMNS)
+    if _one_in(draw, 20):
+        rows, columns = min(rows, 2), draw(_LONG)
     if _one_in(draw, 3):
         rows, columns = columns, rows  # so that lines of either kind are long
     shape: tuple[int, ...] = (rows, columns)
@@ -334,7 +339,7 @@ def _gradients(
 
     ``before``: the gradient of the step before.
     """
-    if manner.telling or not _one_in(draw, 3):
+    if manner.usual or not _one_in(draw, 3):
         return draw(arrays(dtype, now.param.shape, manner.kinds))
     states = [state for name, state in now.arrays.items() if state is not None and name not in now.lines]
     others = [now.param, *([] if before is None else [before])]
@@ -371,7 +376,7 @@ def examples(
     nonfinite = draw(_POLICIES)
     steps: list[Step] = []
     lengths = [n for n in (1, 2, 2, 3, 3, 4, *range(5, limits.steps + 1)) if n <= limits.steps]
-    if manner.telling:
+    if manner.usual:
         lengths = lengths[-2:]
     for number in range(draw(st.sampled_from(lengths))):
         if number and _one_in(draw, 3):

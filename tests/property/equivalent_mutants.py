@@ -128,8 +128,8 @@ EQUIVALENT = (
     Equivalent(
         r"kernel\.c",
         r"int64_t sg_end = sg_first_row\(",
-        r"1|\+| \+ chunk->start|chunk->start|sg_param|sg_grad",
-        r"0|-|\(chunk->start \+ 1\)||sg_\w+",
+        r"[01]|\+| \+ chunk->start|chunk->start|sg_param|sg_grad",
+        r"[01]|-|\(chunk->start \+ 1\)||sg_\w+",
         _NUMBERED,
     ),
     Equivalent(r"kernel\.c", r"const int64_t before = .* % SG_LINE\) / itemsize;", r"-", r"", _NUMBERED),
