@@ -22,7 +22,7 @@ from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
 from solvergen.verify.lines import counts_of_blocks, state_shape
-from solvergen.verify.settings import Space, hyperparameters_near
+from solvergen.verify.settings import Choice, Space, hyperparameters_near, tiny_values, usual_values
 from solvergen.verify.values import CALM, KINDS, PEAKED, SEEDS, SMALL, SUBNORMALS, arrays
 
 VECTOR_WIDTHS = (4, 8, 16, 32, 64)
@@ -98,8 +98,8 @@ _DICE = {n: st.integers(0, n - 1) for n in (2, 3, 4, 5, 6, 20)}
 
 ROWS, COLUMNS = (1, 2, 3, 5, 8, 9, 63, 64, 65, 129), (1, 2, 3, 4, 7, 17, 31, 255, 256, 257, 513)
 """Rows and columns of matrices: few, and about the edges of the tiles that lines are reduced in."""
-LONG = (4099, 8197)
-"""Columns of matrices of a row or two: more than tiles side by side have, and more than are kept at once."""
+LONG = (4096, 4097, 8192, 8197)
+"""Columns of matrices of a row or two: as many as tiles side by side have or are kept at once, and more."""
 BLOCKS = 520
 """Blocks that a tensor falls into at most: more would take long and show nothing new."""
 _MATRICES = st.sampled_from((1, 1, 1, 2, 3))
@@ -110,9 +110,9 @@ _ROWS, _COLUMNS, _LONG = (st.sampled_from(sizes) for sizes in ((*ROWS, 0), (*COL
 class Manner:
     """How tensors are drawn: their sizes, what they hold, where they begin, how many times as likely as other
     types float64 is, and that one in ``mixed`` runs has two mixes of types. ``matrices``: mostly of two or
-    three axes. ``pairs``: in these mixes of types, if they are asked for. ``usual``: with hyperparameters as
-    people choose them, few updates before, several steps and gradients that oppose nothing. ``telling``: of
-    few tensors, all as the rule begins them, so that the last bit of every total shows."""
+    three axes. ``pairs``: in these mixes of types, if they are asked for. ``choose``: the hyperparameters, if
+    not any; then few updates are behind, there are several steps, and gradients oppose nothing. ``telling``:
+    of few tensors, all as the rule begins them, so that the last bit of every total shows."""
 
     sizes: st.SearchStrategy[int] = _SIZES
     kinds: st.SearchStrategy[str] = KINDS
@@ -121,19 +121,21 @@ class Manner:
     mixed: int = 5
     matrices: bool = False
     pairs: tuple[tuple[str, str], ...] = PAIRS
-    usual: bool = False
+    choose: Choice | None = None
     telling: bool = False
 
 
 ELEMENTWISE = Manner()
 STAGED = Manner(_STAGED_SIZES, float64=FLOAT64_STAGED, mixed=2)
-TELLING = Manner(_TELLING_SIZES, PEAKED, _TELLING_OFFSETS, pairs=(FLOAT64_PAIR,), usual=True, telling=True)
-SUBNORMAL = replace(STAGED, kinds=SUBNORMALS, pairs=WIDE_PAIRS, usual=True)
+TELLING = Manner(
+    _TELLING_SIZES, PEAKED, _TELLING_OFFSETS, pairs=(FLOAT64_PAIR,), choose=usual_values, telling=True
+)
+SUBNORMAL = replace(STAGED, kinds=SUBNORMALS, pairs=WIDE_PAIRS, choose=tiny_values)
 _STAGED = st.sampled_from(
     (
         *[replace(STAGED, kinds=kinds) for kinds in (*[CALM] * 5, KINDS, KINDS, *SMALL)],
-        *[SUBNORMAL] * 2,
-        *[TELLING] * 5,
+        *[SUBNORMAL] * 4,
+        *[TELLING] * 6,
     )
 )
 """The manners of runs in which reductions let elements meet."""
@@ -187,9 +189,9 @@ def matrices(draw: st.DrawFn, most: int) -> tuple[int, ...]:
 
 @st.composite
 def _groups(
-    draw: st.DrawFn, space: Space, late: bool, usual: bool
+    draw: st.DrawFn, space: Space, late: bool, choose: Choice | None
 ) -> tuple[tuple[Group, ...], list[dict[str, float]]]:
-    """The groups, and the hyperparameters that each begins with. ``late``, ``usual``: see
+    """The groups, and the hyperparameters that each begins with. ``late``, ``choose``: see
     ``hyperparameters_near``."""
     factors = multipliers_of(space.definition.hyperparameter_names)
     groups: list[Group] = []
@@ -202,7 +204,7 @@ def _groups(
         multipliers = {f: draw(_MULTIPLIER) for f in factors if _one_in(draw, 2)}
         groups.append(Group(setting, multipliers))
         hyperparameters.append(
-            draw(hyperparameters_near(space, setting, base, multipliers, late=late, usual=usual))
+            draw(hyperparameters_near(space, setting, base, multipliers, late=late, choose=choose))
         )
     return tuple(groups), hyperparameters
 
@@ -339,7 +341,7 @@ def _gradients(
 
     ``before``: the gradient of the step before.
     """
-    if manner.usual or not _one_in(draw, 3):
+    if manner.choose is not None or not _one_in(draw, 3):
         return draw(arrays(dtype, now.param.shape, manner.kinds))
     states = [state for name, state in now.arrays.items() if state is not None and name not in now.lines]
     others = [now.param, *([] if before is None else [before])]
@@ -356,10 +358,10 @@ def examples(
     """Whole runs of the optimizer that ``space`` belongs to."""
     definition = space.definition
     manner = draw(_manners(definition))
-    start = draw(_EARLY if manner.usual else _STARTS)
+    start = draw(_STARTS if manner.choose is None else _EARLY)
     late = start > LATE
     pairs = [pair for pair in pairs if pair in manner.pairs] or pairs
-    groups, current = draw(_groups(space, late, manner.usual))
+    groups, current = draw(_groups(space, late, manner.choose))
     options = [
         space.resolved(group.options, hyperparameters)
         for group, hyperparameters in zip(groups, current, strict=True)
@@ -376,14 +378,14 @@ def examples(
     nonfinite = draw(_POLICIES)
     steps: list[Step] = []
     lengths = [n for n in (1, 2, 2, 3, 3, 4, *range(5, limits.steps + 1)) if n <= limits.steps]
-    if manner.usual:
+    if manner.choose is not None:
         lengths = lengths[-2:]
     for number in range(draw(st.sampled_from(lengths))):
         if number and _one_in(draw, 3):
             current = [
                 draw(
                     hyperparameters_near(
-                        space, group.options, now, group.multipliers, fixed, late, manner.usual
+                        space, group.options, now, group.multipliers, fixed, late, manner.choose
                     )
                 )
                 for group, now, fixed in zip(groups, current, options, strict=True)
