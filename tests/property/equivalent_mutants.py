@@ -252,6 +252,15 @@ EQUIVALENT = (
             (r"sg_many = sg_left < ", r"sg_left : sg_end - sg_l", r"sg_end - sg_l : \(sg_left\)", r""),
         )
     ),
+    Equivalent(
+        r"kernel\.c",
+        r"^\s*\(sg_grad \*\)buffers\[1\] \+ sg_at,",
+        r"1",
+        r"0",
+        "this pass reads no gradients",
+        r"reductions",
+        function=r"sg_pass_3",
+    ),
     # Norms of lamb.
     Equivalent(
         r"scalars\.py",
