@@ -261,6 +261,16 @@ EQUIVALENT = (
         r"reductions",
         function=r"sg_pass_3",
     ),
+    *(
+        Equivalent(
+            r"kernel\.c",
+            r"^\s*sg_kept = sg_width > SG_KEPT \? -1 : sg_first_column;",
+            before,
+            after,
+            "values of columns that are kept are rounded once more; those of wide matrices are in any case",
+        )
+        for before, after in ((r"sg_width > SG_KEPT", r"SG_KEPT > sg_width"), (r">", r">="))
+    ),
     # Norms of lamb.
     Equivalent(
         r"scalars\.py",
