@@ -10,6 +10,7 @@ import numpy as np
 from solvergen.errors import NonfiniteGradient, StrayWrite
 from solvergen.runtime.arrays import Array, HostArray
 from solvergen.runtime.backends.base import Backend
+from solvergen.runtime.buffers import address_of
 from solvergen.runtime.optimizer import Optimizer
 from solvergen.runtime.wrapping import WrappedOptimizer
 from solvergen.verify.evaluations import gradient_at
@@ -19,22 +20,32 @@ from solvergen.verify.trace import Moment, Trace
 
 MARGIN = 32
 """Elements before (besides its offset) and behind an array in its memory, which must stay as they are. A
-whole number of vectors in every type, so that the offset alone decides about alignment."""
+whole number of cache lines in every type, so that the offset alone decides about alignment."""
+
+LINE = 64
+"""Bytes of a cache line. Memory of the host begins wherever the allocator has some."""
 
 
-class _Placed:
-    """An array that lies inside a larger one of the backend's, with a pattern around it."""
+class Placed:
+    """An array that lies inside a larger one of the backend's, with a pattern around it.
+
+    It begins ``offset`` elements behind the beginning of a cache line.
+    """
 
     def __init__(self, backend: Backend, what: str, contents: HostArray, offset: int) -> None:
         self._backend = backend
         self._what = what
-        self._place = slice(MARGIN + offset, MARGIN + offset + contents.size)
-        host = np.zeros(self._place.stop + MARGIN, contents.dtype)
+        before, spare = MARGIN + offset, LINE // contents.itemsize
+        host = np.zeros(before + contents.size + MARGIN + spare, contents.dtype)
         host.view(np.uint8)[:] = 0xA5  # in every type a number that no rule is likely to leave there
+        self._whole = backend.upload(host)
+        if isinstance(self._whole, np.ndarray):  # others begin at a line
+            before += -address_of(self._whole) % LINE // contents.itemsize
+        self._place = slice(before, before + contents.size)
         host[self._place] = contents.reshape(-1)
         self._host = host
-        self._whole = backend.upload(host)
         self.array = self._whole[self._place].reshape(contents.shape)
+        backend.copy_in(self.array, contents)
 
     @property
     def margins(self) -> tuple[Array, Array]:
@@ -74,15 +85,14 @@ def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace
     it. Raises StrayWrite if memory around the arrays or a gradient was written.
     """
     params = [
-        _Placed(backend, f"parameter {tensor.name}", tensor.param, tensor.offset)
-        for tensor in example.tensors
+        Placed(backend, f"parameter {tensor.name}", tensor.param, tensor.offset) for tensor in example.tensors
     ]
     made = _make(optimizer, backend, example, params)
     loaded = any(tensor.arrays or tensor.scalars for tensor in example.tensors)
     if example.start or example.shared or loaded:
         made.load_state_dict(_loaded(made.state_dict(), example))
     trace = [_moment(made, backend, example, "made")]
-    lying: dict[int, _Placed] = {}
+    lying: dict[int, Placed] = {}
     for number, step in enumerate(example.steps, start=1):
         if number > 1:
             for group, values in zip(made.groups, step.hyperparameters, strict=True):
@@ -100,7 +110,7 @@ def run(optimizer: type[Optimizer], backend: Backend, example: Example) -> Trace
     return tuple(trace)
 
 
-def _make(optimizer: type[Optimizer], backend: Backend, example: Example, params: list[_Placed]) -> Optimizer:
+def _make(optimizer: type[Optimizer], backend: Backend, example: Example, params: list[Placed]) -> Optimizer:
     """The optimizer over arrays that were placed, all settings given by group."""
     groups = []
     for index, group in enumerate(example.groups):
@@ -137,7 +147,7 @@ class _Gradients:
         backend: Backend,
         example: Example,
         step: Step,
-        lying: dict[int, _Placed],
+        lying: dict[int, Placed],
     ) -> None:
         self._made = made
         self._backend = backend
@@ -145,7 +155,7 @@ class _Gradients:
         self._drawn = step
         self._lying = lying
         self._number = 0
-        self.all: list[_Placed] = list(lying.values())
+        self.all: list[Placed] = list(lying.values())
         """Every array that the optimizer was given, and those of steps before."""
 
     def next(self) -> dict[str, Any]:
@@ -167,7 +177,7 @@ class _Gradients:
                 kept.rewrite(gradient)
             else:
                 what = f"the gradient of {tensor.name}"
-                self._lying[index] = _Placed(self._backend, what, gradient, self._drawn.offset)
+                self._lying[index] = Placed(self._backend, what, gradient, self._drawn.offset)
                 self.all.append(self._lying[index])
             given[tensor.name] = self._lying[index].array
         return given

@@ -8,7 +8,7 @@ one hyperparameter at a time, keeping only moves that the constraints allow.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, islice, product
@@ -22,6 +22,11 @@ from solvergen.runtime.groups import effective, is_allowed
 
 Setting = Mapping[str, bool | None]
 """Options as given to the constructor; None leaves a derived one to the definition."""
+
+Choice = Callable[[Hyperparameter], st.SearchStrategy[float]]
+
+SMALL = 1e-4
+"""Hyperparameters with a default below it only keep something from being 0."""
 
 TRIES = 20_000
 """Choices of hyperparameters tried for one setting of the options."""
@@ -114,6 +119,25 @@ def slow_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
     return st.sampled_from(slow) if slow and 1.0 in (h.max, h.below) else values(h)
 
 
+@cache
+def usual_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
+    """Numbers as people choose them, the default first: none so large or so small that nothing else shows."""
+    h = hyperparameter
+    plain = st.sampled_from((h.default, *(v for v in (1.0, 0.0) if is_allowed(h, v))))
+    numbers = [v for v in (_WHOLE[:4] if h.integer else _DECIMALS) if is_allowed(h, v)]
+    return st.one_of(plain, *([st.sampled_from(numbers)] * 3 if numbers else ()))
+
+
+@cache
+def tiny_values(hyperparameter: Hyperparameter) -> st.SearchStrategy[float]:
+    """The same, but that what is small by default, such as an epsilon, is subnormal in half of the draws."""
+    h = hyperparameter
+    tiny = [v for v in (1e-40, 3e-39, 1e-43) if is_allowed(h, v)]
+    if not tiny or not 0 < h.default < SMALL:
+        return usual_values(h)
+    return st.one_of(usual_values(h), st.sampled_from(tiny))
+
+
 @dataclass(frozen=True)
 class Space:
     """All that may be given to an optimizer: each setting of its options with valid hyperparameters."""
@@ -203,11 +227,12 @@ def hyperparameters_near(
     multipliers: Mapping[str, float],
     fixed: Mapping[str, bool] | None = None,
     late: bool = False,
+    choose: Choice | None = None,
 ) -> dict[str, float]:
     """Valid hyperparameters under ``setting``, reached from the valid ``base`` one change at a time.
 
     ``fixed``, ``multipliers``: see ``Space.accepts``. ``late``: tensors have had very many updates, so that
-    decays should be slow.
+    decays should be slow. ``choose``: the values of one hyperparameter, where it isn't any.
     """
     chosen = dict(base)
     # With powers of two and zeros for all of them, products are exact: ties in rounding and equal
@@ -217,7 +242,9 @@ def hyperparameters_near(
         if draw(_SIXTHS) == 0:
             continue
         strategy = exact_values(hyperparameter) if exact else values(hyperparameter)
-        if late and draw(_QUARTERS) > 0:
+        if choose is not None:
+            strategy = choose(hyperparameter)
+        elif late and draw(_QUARTERS) > 0:
             strategy = slow_values(hyperparameter)
         moved = {**chosen, hyperparameter.name: draw(strategy)}
         if space.accepts(setting, moved, fixed, multipliers):

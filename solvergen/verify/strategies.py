@@ -22,8 +22,8 @@ from solvergen.verify.dtypes import PAIRS
 from solvergen.verify.example import Example, Group, Step, Tensor
 from solvergen.verify.limits import Limits
 from solvergen.verify.lines import counts_of_blocks, state_shape
-from solvergen.verify.settings import Space, hyperparameters_near
-from solvergen.verify.values import CALM, KINDS, SEEDS, SMALL, arrays
+from solvergen.verify.settings import Choice, Space, hyperparameters_near, tiny_values, usual_values
+from solvergen.verify.values import CALM, KINDS, PEAKED, SEEDS, SMALL, SUBNORMALS, arrays
 
 VECTOR_WIDTHS = (4, 8, 16, 32, 64)
 """Elements that processors and GPUs handle at once, in one type or another."""
@@ -39,9 +39,16 @@ STARTS = (0, 1, 9, 60, 400, 2**24 - 1, 2**24, 2**31 - 1, 2**53 - 8)
 """Counts of updates before the first step: few, some at which usual decays still show, and those at which a
 float32 or an int32 would lose count."""
 
+FLOAT64_PAIR = ("float64", "float64")
+WIDE_PAIRS = tuple(pair for pair in PAIRS if set(pair) <= {"float32", "bfloat16"})
+"""Those whose subnormal numbers are so where they are computed, and have squares that aren't lost."""
+
 FLOAT64 = 4
 """How many times as likely as any other mix of types float64 is: nothing else shows that scalars are kept and
 computed in float64."""
+
+FLOAT64_STAGED = 3
+"""The same for rules with reductions, a third of whose runs are in float64 in any case."""
 
 FLOAT64_LATE = 12
 """The same where tensors have had very many updates: narrower types show nothing of the last digits of t."""
@@ -70,45 +77,81 @@ _STAGED_SIZES = st.sampled_from(
 )
 """The same for rules with reductions, of which one in five is about a row of lanes or a few, and one in five
 about the chunks that totals are made of."""
+_TELLING_SIZES = st.sampled_from(
+    (
+        *[ROW * n + d for n in (1, 3, 6, 12) for d in (-90, -1, 1, 30)],
+        *[REDUCED * n + d for n in (1, 1, 2) for d in (-400, -1, 1, 300)],
+    )
+)
+"""The same where the order of a sum is to show: lanes have several terms each, or not all as many."""
 _OFFSETS = st.sampled_from((0, 0, 1, 2, 3, 5, 8))
+_TELLING_OFFSETS = st.sampled_from((1, 1, 2, 3, 5))
 _GROUPS = st.sampled_from((1, 1, 1, 2, 3))
 _MULTIPLIER = st.sampled_from(MULTIPLIERS)
 _STARTS = st.sampled_from((0, 0, 0, *STARTS[1:]))
+_EARLY = st.sampled_from((0, 0, 0, *(n for n in STARTS if 0 < n <= LATE)))
 _POLICIES = st.sampled_from(("propagate",) * 6 + ("skip", "raise"))
 _EMPTY = st.sampled_from(((0,), (0, 3), (2, 0, 2)))
 _SCALAR_STATES = st.floats(0.0, 2.0)
-_STAGED_KINDS = st.sampled_from((*[CALM] * 9, KINDS, KINDS, *SMALL))
-"""What the arrays of one run hold, where reductions let their elements meet."""
 _DICE = {n: st.integers(0, n - 1) for n in (2, 3, 4, 5, 6, 20)}
 
 
 ROWS, COLUMNS = (1, 2, 3, 5, 8, 9, 63, 64, 65, 129), (1, 2, 3, 4, 7, 17, 31, 255, 256, 257, 513)
 """Rows and columns of matrices: few, and about the edges of the tiles that lines are reduced in."""
+LONG = (4096, 4097, 8192, 8197)
+"""Columns of matrices of a row or two: as many as tiles side by side have or are kept at once, and more."""
 BLOCKS = 520
 """Blocks that a tensor falls into at most: more would take long and show nothing new."""
 _MATRICES = st.sampled_from((1, 1, 1, 2, 3))
-_ROWS, _COLUMNS = st.sampled_from((*ROWS, 0)), st.sampled_from((*COLUMNS, 0))
+_ROWS, _COLUMNS, _LONG = (st.sampled_from(sizes) for sizes in ((*ROWS, 0), (*COLUMNS, 0), LONG))
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How tensors are drawn: their sizes, what they hold, and that one in ``mixed`` runs has two mixes of
-    types. ``matrices``: mostly of two or three axes."""
+    """How tensors are drawn: their sizes, what they hold, where they begin, how many times as likely as other
+    types float64 is, and that one in ``mixed`` runs has two mixes of types. ``matrices``: mostly of two or
+    three axes. ``pairs``: in these mixes of types, if they are asked for. ``choose``: the hyperparameters, if
+    not any; then few updates are behind, there are several steps, and gradients oppose nothing. ``telling``:
+    of few tensors, all as the rule begins them, so that the last bit of every total shows."""
 
     sizes: st.SearchStrategy[int] = _SIZES
     kinds: st.SearchStrategy[str] = KINDS
+    offsets: st.SearchStrategy[int] = _OFFSETS
+    float64: int = FLOAT64
     mixed: int = 5
     matrices: bool = False
+    pairs: tuple[tuple[str, str], ...] = PAIRS
+    choose: Choice | None = None
+    telling: bool = False
 
 
 ELEMENTWISE = Manner()
-STAGED = Manner(_STAGED_SIZES, mixed=3)
-LINES = replace(STAGED, matrices=True)
+STAGED = Manner(_STAGED_SIZES, float64=FLOAT64_STAGED, mixed=2)
+TELLING = Manner(
+    _TELLING_SIZES, PEAKED, _TELLING_OFFSETS, pairs=(FLOAT64_PAIR,), choose=usual_values, telling=True
+)
+SUBNORMAL = replace(STAGED, kinds=SUBNORMALS, pairs=WIDE_PAIRS, choose=tiny_values)
+_STAGED = st.sampled_from(
+    (
+        *[replace(STAGED, kinds=kinds) for kinds in (*[CALM] * 5, KINDS, KINDS, *SMALL)],
+        *[SUBNORMAL] * 4,
+        *[TELLING] * 6,
+    )
+)
+"""The manners of runs in which reductions let elements meet."""
 
 
 def _one_in(draw: st.DrawFn, n: int) -> bool:
     """True in one of ``n`` draws. Shrinks to False."""
     return draw(_DICE[n]) == n - 1
+
+
+@st.composite
+def _manners(draw: st.DrawFn, definition: Definition) -> Manner:
+    """The manner of one run."""
+    if not definition.is_staged:
+        return ELEMENTWISE
+    return replace(draw(_STAGED), matrices=definition.has_lines)
 
 
 @st.composite
@@ -132,6 +175,8 @@ def matrices(draw: st.DrawFn, most: int) -> tuple[int, ...]:
     """Shapes of two or three axes, some empty, of at most ``most`` elements."""
     rows = draw(_ROWS)
     columns = draw(_COLUMNS)
+    if _one_in(draw, 20):
+        rows, columns = min(rows, 2), draw(_LONG)
     if _one_in(draw, 3):
         rows, columns = columns, rows  # so that lines of either kind are long
     shape: tuple[int, ...] = (rows, columns)
@@ -143,8 +188,11 @@ def matrices(draw: st.DrawFn, most: int) -> tuple[int, ...]:
 
 
 @st.composite
-def _groups(draw: st.DrawFn, space: Space, late: bool) -> tuple[tuple[Group, ...], list[dict[str, float]]]:
-    """The groups, and the hyperparameters that each begins with. ``late``: see ``hyperparameters_near``."""
+def _groups(
+    draw: st.DrawFn, space: Space, late: bool, choose: Choice | None
+) -> tuple[tuple[Group, ...], list[dict[str, float]]]:
+    """The groups, and the hyperparameters that each begins with. ``late``, ``choose``: see
+    ``hyperparameters_near``."""
     factors = multipliers_of(space.definition.hyperparameter_names)
     groups: list[Group] = []
     hyperparameters: list[dict[str, float]] = []
@@ -155,7 +203,9 @@ def _groups(draw: st.DrawFn, space: Space, late: bool) -> tuple[tuple[Group, ...
             setting, base = draw(st.sampled_from(space.bases))
         multipliers = {f: draw(_MULTIPLIER) for f in factors if _one_in(draw, 2)}
         groups.append(Group(setting, multipliers))
-        hyperparameters.append(draw(hyperparameters_near(space, setting, base, multipliers, late=late)))
+        hyperparameters.append(
+            draw(hyperparameters_near(space, setting, base, multipliers, late=late, choose=choose))
+        )
     return tuple(groups), hyperparameters
 
 
@@ -175,16 +225,18 @@ def _tensors(
     ``view``: the definition's. ``late``: they have had very many updates.
     """
     groups = len(states)
-    count = draw(st.integers(groups, max(groups, limits.tensors)))
+    # Few where their totals are to tell: what is another in one is rounded away in the total over all.
+    most = min(groups + 1, limits.tensors) if manner.telling else limits.tensors
+    count = draw(st.integers(groups, max(groups, most)))
     # Mostly one mix of types for all: each further one is a kernel more to compile.
-    float64 = FLOAT64_LATE if late else FLOAT64
-    pair = st.sampled_from([p for p in pairs for _ in range(float64 if p == ("float64", "float64") else 1)])
+    float64 = FLOAT64_LATE if late else manner.float64
+    pair = st.sampled_from([p for p in pairs for _ in range(float64 if p == FLOAT64_PAIR else 1)])
     mixes = [draw(pair)]
     if _one_in(draw, manner.mixed):
         mixes.append(draw(pair))
     # What a state can hold after some steps is little of what a kernel may meet: maxima, running means
     # and the like are seldom -0.0, negative or NaN in one and not in the other.
-    loaded = _one_in(draw, 3)
+    loaded = not manner.telling and _one_in(draw, 3)
     left, tensors, types = limits.elements, [], []
     for index in range(count):
         param, grad = mixes[len(mixes) > 1 and _one_in(draw, 2)]
@@ -195,7 +247,7 @@ def _tensors(
         left -= int(np.prod(shape, dtype=np.int64))
         # The first tensors fill the groups, so that none is empty.
         group = index if index < groups else draw(st.integers(0, groups - 1))
-        offset = draw(_OFFSETS)
+        offset = draw(manner.offsets)
         contents = draw(arrays(param, shape, manner.kinds))
         held, floats = states[group] if loaded else ((), ())
         counts = [n for n in counts_of_blocks(shape) if n <= BLOCKS] if view == "blocks" else [1]
@@ -283,14 +335,14 @@ def _gradients(
     now: Followed,
     before: HostArray | None,
     hyperparameters: Mapping[str, float],
-    kinds: st.SearchStrategy[str],
+    manner: Manner,
 ) -> HostArray:
     """A gradient for a tensor as it is now: any numbers, or such as oppose what stands beside them.
 
     ``before``: the gradient of the step before.
     """
-    if not _one_in(draw, 3):
-        return draw(arrays(dtype, now.param.shape, kinds))
+    if manner.choose is not None or not _one_in(draw, 3):
+        return draw(arrays(dtype, now.param.shape, manner.kinds))
     states = [state for name, state in now.arrays.items() if state is not None and name not in now.lines]
     others = [now.param, *([] if before is None else [before])]
     return draw(_opposed(dtype, states, others, hyperparameters))
@@ -304,17 +356,16 @@ def examples(
     pairs: Sequence[tuple[str, str]] = PAIRS,
 ) -> Example:
     """Whole runs of the optimizer that ``space`` belongs to."""
-    start = draw(_STARTS)
+    definition = space.definition
+    manner = draw(_manners(definition))
+    start = draw(_STARTS if manner.choose is None else _EARLY)
     late = start > LATE
-    groups, current = draw(_groups(space, late))
+    pairs = [pair for pair in pairs if pair in manner.pairs] or pairs
+    groups, current = draw(_groups(space, late, manner.choose))
     options = [
         space.resolved(group.options, hyperparameters)
         for group, hyperparameters in zip(groups, current, strict=True)
     ]
-    definition = space.definition
-    manner = LINES if definition.has_lines else STAGED if definition.is_staged else ELEMENTWISE
-    if definition.is_staged:
-        manner = replace(manner, kinds=draw(_STAGED_KINDS))
     states = [_states(definition, chosen) for chosen in options]
     tensors, types = draw(_tensors(limits, states, definition.view, pairs, manner, late))
     example = Example(groups, tensors, (Step((), 0, tuple(current)),), start=start)
@@ -327,10 +378,16 @@ def examples(
     nonfinite = draw(_POLICIES)
     steps: list[Step] = []
     lengths = [n for n in (1, 2, 2, 3, 3, 4, *range(5, limits.steps + 1)) if n <= limits.steps]
+    if manner.choose is not None:
+        lengths = lengths[-2:]
     for number in range(draw(st.sampled_from(lengths))):
         if number and _one_in(draw, 3):
             current = [
-                draw(hyperparameters_near(space, group.options, now, group.multipliers, fixed, late))
+                draw(
+                    hyperparameters_near(
+                        space, group.options, now, group.multipliers, fixed, late, manner.choose
+                    )
+                )
                 for group, now, fixed in zip(groups, current, options, strict=True)
             ]
         step = Step((), 0, tuple(current))
@@ -344,8 +401,8 @@ def examples(
             if len(others) > 1 and _one_in(draw, 20):
                 dtype = draw(st.sampled_from(others))  # gradients may change their type from step to step
             before = steps[-1].gradients[index] if steps else None
-            gradients.append(draw(_gradients(dtype, now, before, effective[index], manner.kinds)))
-        steps.append(replace(step, gradients=tuple(gradients), offset=draw(_OFFSETS)))
+            gradients.append(draw(_gradients(dtype, now, before, effective[index], manner)))
+        steps.append(replace(step, gradients=tuple(gradients), offset=draw(manner.offsets)))
         with np.errstate(all="ignore"):
             whole.step(gradients, effective, nonfinite)
     return replace(example, steps=tuple(steps), nonfinite=nonfinite, reuse=_one_in(draw, 2))

@@ -23,12 +23,14 @@ CATEGORIES = (
     "subnormal",
     "tiny",
     "root",
+    "low",
     "huge",
     "infinite",
     "nan",
     "any",
 )
 """Kinds of numbers. ``exact``: few significant bits, so that sums are exact, equal, or ties in rounding.
+``low``: far below 1, none of them small.
 ``special``: ``special_values``. ``tie``: halfway between two numbers of a narrower type, or next to that.
 ``root``: their squares are subnormal. ``any``: every bit pattern with equal chance. Signs are random."""
 
@@ -39,11 +41,14 @@ FILLS: dict[str, tuple[str, ...]] = {
     "finite": ("ordinary", "ordinary", "exact", "subnormal", "tiny", "huge", "zero"),
     "special": ("special", "special", "ordinary"),
     "ties": ("tie", "tie", "ordinary"),
-    "everything": ("ordinary", "ordinary", *(c for c in CATEGORIES if c != "root")),
+    "everything": ("ordinary", "ordinary", *(c for c in CATEGORIES if c not in ("root", "low"))),
     "roots": ("root", "root", "root", "zero"),
     "small": ("tiny", "subnormal"),
+    "subnormals": ("subnormal", "subnormal", "subnormal", "zero"),
+    "peak": ("low",),
 }
-"""Fills by name, simplest first: the categories that they mix, one chosen at each element."""
+"""Fills by name, simplest first: the categories that they mix, one chosen at each element. One of the first
+elements of a ``peak`` is far larger than all others."""
 
 KINDS = st.sampled_from(
     ("zeros", "exact", "exact", "ordinary", "ordinary", "finite", "finite", "special", "ties", "everything")
@@ -56,6 +61,11 @@ compare but infinities and NaNs, in all tensors."""
 SMALL = (st.just("small"), st.just("small"), st.just("roots"))
 """Kinds of arrays all of whose elements are small, or have small squares: their sums are no larger, so that
 subnormal ones show in them."""
+SUBNORMALS = st.sampled_from(("subnormals", "subnormals", "small"))
+"""Kinds of arrays in whose sums nothing is left where subnormal numbers are lost."""
+PEAKED = st.sampled_from(("peak", "peak", "peak", "ordinary"))
+"""Kinds of arrays whose sums depend on their order in the last bit: what is added to one large number is
+rounded each time, and less often if others meet first."""
 SEEDS = st.integers(0, 2**32 - 1)
 """Seeds of arrays."""
 
@@ -140,6 +150,7 @@ def _exponents(category: str, layout: Layout) -> tuple[int, int]:
         "tiny": (1, 1 + near_end),
         "root": (layout.bias - (layout.bias + layout.mantissa) // 2, layout.bias - (layout.bias + 1) // 2),
         "ordinary": (layout.bias - near_one, layout.bias + near_one),
+        "low": (layout.bias - min(20, layout.bias - 2), layout.bias - 8),
         "tie": (layout.bias - near_one, layout.bias + near_one),  # where there is no narrower type
         "huge": (layout.top - 1 - near_end, layout.top - 1),
         "infinite": (layout.top, layout.top),
@@ -161,6 +172,9 @@ def fill(kind: str, seed: int, dtype: str, shape: tuple[int, ...]) -> HostArray:
     for index, category in enumerate(names):
         here = np.flatnonzero(choice == index)
         bits[here] = _patterns(category, dtype, here.size, rng)
+    if kind == "peak" and size:
+        peak = rng.integers(0, min(size, 4))
+        bits[peak] = (layout.bias << layout.mantissa) | rng.integers(0, 1 << layout.mantissa)
     bits ^= rng.integers(0, 2, size=size, dtype=np.uint64) << np.uint64(layout.bits - 1)
     return bits.astype(f"u{layout.bits // 8}").view(numpy_dtype(dtype)).reshape(shape)
 

@@ -14,7 +14,8 @@ _KERNELS = r"kernel\.cu?"
 class Equivalent:
     """``file`` and ``line`` are patterns for the file and for some of the line; the fault puts what ``after``
     matches in the place of what ``before`` matches. ``specs``: a pattern for those in which it is so.
-    ``changed``: one for some of the line with the fault, where the same stands in it several times."""
+    ``changed``: one for some of the line with the fault, where the same stands in it several times.
+    ``function``: one for the function of ``kernel.c`` that it stands in."""
 
     file: str
     line: str
@@ -23,6 +24,7 @@ class Equivalent:
     reason: str
     specs: str = r".*"
     changed: str = r""
+    function: str = r".*"
 
     def covers(self, mutant: Mutant, spec: str) -> bool:
         """Whether it speaks of this mutant of the spec."""
@@ -31,6 +33,7 @@ class Equivalent:
             and re.fullmatch(self.file, mutant.file) is not None
             and re.search(self.line, mutant.source) is not None
             and re.search(self.changed, mutant.changed) is not None
+            and re.fullmatch(self.function, mutant.function) is not None
             and re.fullmatch(self.before, mutant.before, re.DOTALL) is not None
             and re.fullmatch(self.after, mutant.after, re.DOTALL) is not None
         )
@@ -42,6 +45,7 @@ _SLOWER = (
     "elements are taken one by one where words could be: the same bits (tests/unit/cuda count the words)"
 )
 _WITH_STATE = r"adam|lion|caffe_adadelta|everything|selections"
+_NUMBERED = "lanes are numbered from another element: halving pairs the same ones"
 _EVEN = "addresses and their distances are even"
 _SINGLE = r"\(lambda x: float\(__import__\(\"numpy\"\)\.float32\(x\)\)\)\(.*\)"
 _ROUNDED_LATE = "what float32 rounds of t is so large that this is the same"
@@ -124,9 +128,57 @@ EQUIVALENT = (
     Equivalent(
         r"kernel\.c",
         r"int64_t sg_end = sg_first_row\(",
-        r"1|\+ chunk->start| \+ chunk->start|chunk->start|sg_param|sg_grad",
-        r"0|-|\(chunk->start \+ 1\)||- chunk->start|sg_\w+",
-        "lanes are numbered from another element: halving pairs the same ones",
+        r"[01]|\+| \+ chunk->start|chunk->start|sg_param|sg_grad",
+        r"[01]|-|\(chunk->start \+ 1\)||sg_\w+",
+        _NUMBERED,
+    ),
+    Equivalent(r"kernel\.c", r"const int64_t before = .* % SG_LINE\) / itemsize;", r"-", r"", _NUMBERED),
+    Equivalent(
+        r"kernel\.c",
+        r"return before \? before : SG_LANES;",
+        r"before : SG_LANES",
+        r"SG_LANES : \(before\)",
+        "the first row has all lanes, or none and the second has them",
+    ),
+    *(
+        Equivalent(
+            r"kernel\.c",
+            r"for \(int64_t sg_begin = 0; sg_begin < chunk->count;",
+            before,
+            after,
+            "behind a row that ends with the chunk there is one more: it begins and ends there",
+            changed=r"; sg_begin (?:<= chunk->count|< \(chunk->count \+ 1\));",
+        )
+        for before, after in ((r"<", r"<="), (r"chunk->count", r"\(chunk->count \+ 1\)"))
+    ),
+    *(
+        Equivalent(
+            r"kernel\.c",
+            r"\(sg_end < chunk->count \? sg_end : chunk->count\)",
+            before,
+            after,
+            "where both are equal it doesn't matter which is chosen",
+            changed=r"\(sg_end (?:<= chunk->count|< \(chunk->count \+ 1\)) \?",
+        )
+        for before, after in ((r"<", r"<="), (r"chunk->count", r"\(chunk->count \+ 1\)"))
+    ),
+    Equivalent(
+        r"kernel\.c",
+        r"\(sg_end < chunk->count \? sg_end : chunk->count\)",
+        r"chunk->count",
+        r"\(chunk->count - 1\)",
+        "a last element with a row of its own is taken by the row before, too: nothing is stored here, and "
+        "what is added lies behind the lanes (AddressSanitizer sees it)",
+        r"lamb",
+        r"\(sg_end < \(chunk->count - 1\) \?",
+        r"sg_pass_0",
+    ),
+    Equivalent(
+        r"kernel\.c",
+        r"sg_l < \d \* SG_LANES; \+\+sg_l\)",
+        r"<",
+        r"<=",
+        "a zero is written behind the lanes, where the stack holds nothing yet (AddressSanitizer sees it)",
     ),
     # Lines: short rows may be taken together, and are each by itself all the same.
     *(
@@ -200,6 +252,25 @@ EQUIVALENT = (
             (r"sg_many = sg_left < ", r"sg_left : sg_end - sg_l", r"sg_end - sg_l : \(sg_left\)", r""),
         )
     ),
+    Equivalent(
+        r"kernel\.c",
+        r"^\s*\(sg_grad \*\)buffers\[1\] \+ sg_at,",
+        r"1",
+        r"0",
+        "this pass reads no gradients",
+        r"reductions",
+        function=r"sg_pass_3",
+    ),
+    *(
+        Equivalent(
+            r"kernel\.c",
+            r"^\s*sg_kept = sg_width > SG_KEPT \? -1 : sg_first_column;",
+            before,
+            after,
+            "values of columns that are kept are rounded once more; those of wide matrices are in any case",
+        )
+        for before, after in ((r"sg_width > SG_KEPT", r"SG_KEPT > sg_width"), (r">", r">="))
+    ),
     # Norms of lamb.
     Equivalent(
         r"scalars\.py",
@@ -223,6 +294,14 @@ EQUIVALENT = (
         r"sg_max64\(.*\)",
         r"sg_max64\(1\.0, .*\)",
         "the larger one is the same, and NaN if there is one; neither is a zero",
+        r"lamb",
+    ),
+    Equivalent(
+        _KERNELS,
+        r"const double ratio_next = sg_min64\(ratio, 1\.0\)",
+        r"sg_min64\(.*\)",
+        r"sg_min64\(1\.0, .*\)",
+        "the smaller one is the same, and NaN if there is one; the ratio is no -0.0",
         r"lamb",
     ),
     # Where the words of a chunk begin.

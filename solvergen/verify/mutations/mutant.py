@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 KINDS = (
@@ -44,6 +45,7 @@ class Mutant:
 
     ``file``: of the optimizer's folder ("kernel.c", "kernel.cu", "scalars.py"), or "flags" or "tables".
     ``start``: where ``before`` stands in the text of the file. ``line``: its number; ``source``: the line.
+    ``function``: the one of ``kernel.c`` in which it stands.
     """
 
     file: str
@@ -54,6 +56,7 @@ class Mutant:
     line: int
     source: str
     place: int
+    function: str = ""
 
     def applied(self, text: str) -> str:
         """``text`` with the fault in it."""
@@ -68,12 +71,16 @@ class Mutant:
         return (self.source[: self.place] + self.after + self.source[end:]).strip()
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """File, line before and line after: the same wherever the line stands."""
-        return (self.file, self.source.strip(), self.changed)
+    def key(self) -> tuple[str, str, str, str]:
+        """File, function, line before and line after: the same wherever in the function the line stands."""
+        return (self.file, self.function, self.source.strip(), self.changed)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.kind}: {self.source.strip()}  ->  {self.changed}"
+
+
+_FUNCTION = re.compile(r"(?m)^[^\s#/}*].*?\b(sg_\w+)\((?!\()")
+"""The line that a function of ``kernel.c`` begins with."""
 
 
 def at(text: str, file: str, kind: str, start: int, end: int, after: str) -> Mutant:
@@ -81,6 +88,16 @@ def at(text: str, file: str, kind: str, start: int, end: int, after: str) -> Mut
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
     source = text[first : len(text) if last < 0 else last]
+    within = text.rfind("\n}\n", 0, start) + 1
+    function = _FUNCTION.search(text, within, start) if file == "kernel.c" else None
     return Mutant(
-        file, kind, start, text[start:end], after, text.count("\n", 0, start) + 1, source, start - first
+        file,
+        kind,
+        start,
+        text[start:end],
+        after,
+        text.count("\n", 0, start) + 1,
+        source,
+        start - first,
+        function.group(1) if function is not None else "",
     )

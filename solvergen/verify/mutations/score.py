@@ -33,7 +33,7 @@ class Score:
     equivalent: tuple[Outcome, ...] = ()
 
     @classmethod
-    def of(cls, outcomes: Iterable[Outcome], equivalent: Iterable[tuple[str, str, str]] = ()) -> Score:
+    def of(cls, outcomes: Iterable[Outcome], equivalent: Iterable[tuple[str, ...]] = ()) -> Score:
         """``equivalent``: keys of mutants that compute the same."""
         all_ = tuple(outcomes)
         known = frozenset(equivalent)

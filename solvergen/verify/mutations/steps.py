@@ -10,6 +10,7 @@ import numpy as np
 
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.backends.base import KernelLauncher, StagedLauncher, Step
+from solvergen.runtime.definition import Definition
 from solvergen.runtime.plan import StagedLaunchSet
 from solvergen.runtime.workspace import KernelWorkspace
 from solvergen.verify.mutations.patching import put
@@ -176,8 +177,24 @@ def _order_fault(what: str, how: dict[str, Any]) -> TableFault:
     return TableFault("order", what, lambda tell: _run(tell, **how))
 
 
+def _means_over_all(definition: Definition) -> bool:
+    return any(
+        (kind, over) == ("mean", "all")
+        for one in definition.passes
+        for kind, over in zip(one.kinds, one.over, strict=True)
+    )
+
+
+_CONCERNS: dict[str, Callable[[Definition], bool]] = {
+    "leader": lambda definition: bool(definition.shared_states),
+    "size": _means_over_all,
+}
+"""Of what not every rule looks at: which do."""
+
+
 def _step_fault(table: str, what: str, change: Callable[[Step], Step]) -> TableFault:
-    return TableFault(table, what, lambda tell: _steps(tell, change))
+    concerns = _CONCERNS.get(table, lambda definition: True)
+    return TableFault(table, what, lambda tell: _steps(tell, change), concerns)
 
 
 OF_STEPS = (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from solvergen.runtime.arrays import HostArray
+from solvergen.runtime.definition import Definition
 from solvergen.verify.mutations.patching import put, put_around
 
 Change = Callable[[HostArray], HostArray]
@@ -20,11 +21,13 @@ Tell = Callable[[], None]
 @dataclass(frozen=True)
 class TableFault:
     """``table``: chunks, pointers, rows, scalars or another word for what is handed over; "order" if it is
-    not what but when. ``what`` is wrong. ``apply`` makes it so here."""
+    not what but when. ``what`` is wrong. ``apply`` makes it so here. ``concerns``: whether a
+    rule looks at it."""
 
     table: str
     what: str
     apply: Callable[[Tell], None]
+    concerns: Callable[[Definition], bool] = lambda definition: True
 
 
 def _on(part: HostArray, amount: int, where: Any = True) -> None:

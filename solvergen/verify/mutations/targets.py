@@ -33,9 +33,10 @@ class Target:
 
     def tables_of(self, definition: Definition) -> tuple[TableFault, ...]:
         """The faults of tables of a rule."""
+        faults = self.staged_tables if definition.is_staged else self.tables
         if definition.has_lines:
-            return (*self.staged_tables, *self.line_tables)
-        return self.staged_tables if definition.is_staged else self.tables
+            faults = (*faults, *self.line_tables)
+        return tuple(fault for fault in faults if fault.concerns(definition))
 
 
 def cpu() -> Target:

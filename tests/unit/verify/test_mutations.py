@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from solvergen.runtime.workspace import KernelWorkspace
-from solvergen.verify import find_disagreement, shipped, why_unavailable
+from solvergen.verify import built_from, find_disagreement, shipped, why_unavailable
 from solvergen.verify.mutations import (
     KINDS,
     Experiment,
@@ -28,6 +28,7 @@ from solvergen.verify.mutations import (
 from solvergen.verify.mutations.c_faults import faults_in_kernel
 from solvergen.verify.mutations.conditions import active_lines
 from solvergen.verify.mutations.host_faults import faults_in_scalars
+from solvergen.verify.mutations.steps import OF_STEPS
 
 ROOT = Path(__file__).parents[3]
 
@@ -159,6 +160,29 @@ def test_every_fault_is_one_change_of_one_place(name: str, file: str) -> None:
         if file == "scalars.py":
             ast.parse(wrong)
     assert not any("//" in mutant.before for mutant in faults)  # comments are left alone
+
+
+def test_a_fault_knows_its_function() -> None:
+    text = Path(shipped()["lamb"].definition.folder, "kernel.c").read_text(encoding="utf-8")
+    faults = faults_in_kernel(text, "kernel.c")
+    assert {mutant.function for mutant in faults} >= {"sg_first_row", "sg_run_1", "sg_stage_2"}
+    partials = {mutant.function for mutant in faults if "sg_partials[0] = " in mutant.source}
+    assert partials == {"sg_pass_0", "sg_pass_1"}  # the same lines, and other functions
+    assert {m.function for m in faults if "sg_partials[1] = " in m.source} == {"sg_pass_1"}
+
+
+def test_only_tables_that_a_rule_looks_at_are_wrong() -> None:
+    target = Target("none", "kernel.c", _no_backend, _no_image, staged_tables=OF_STEPS)
+
+    def tables(name: str) -> set[str]:
+        return {fault.table for fault in target.tables_of(shipped()[name].definition)}
+
+    assert "leader" in tables("prodigy")  # its tensors share states
+    assert tables("lamb") == tables("prodigy") - {"leader"}
+    assert "size" not in tables("prodigy")  # nothing is a mean over all tensors
+    with built_from([ROOT / "tests/support/specs/reductions.yaml"]) as optimizers:
+        made = target.tables_of(optimizers["reductions"].definition)
+    assert {"leader", "size"} <= {fault.table for fault in made}
 
 
 def test_hints_are_no_faults() -> None:

@@ -13,9 +13,13 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
 from solvergen.errors import VerificationError
+from solvergen.runtime import reductions
+from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.definition import Definition, Hyperparameter, Option
 from solvergen.runtime.dtypes import numpy_dtype
 from solvergen.runtime.groups import is_allowed
+from solvergen.runtime.ordering import CHUNK_TERMS, LANES
+from solvergen.runtime.reductions import _chunk_totals
 from solvergen.verify import shipped
 from solvergen.verify.direct import run_directly
 from solvergen.verify.drawing import BATCH
@@ -24,6 +28,7 @@ from solvergen.verify.example import Example
 from solvergen.verify.limits import Limits
 from solvergen.verify.settings import candidates, edges, hyperparameters_near, space_of, values
 from solvergen.verify.strategies import LATE, examples, factors
+from solvergen.verify.trace import first_difference
 from solvergen.verify.values import CATEGORIES, FILLS, arrays, categories_in, fill, special_values
 
 
@@ -103,6 +108,10 @@ def test_a_category_is_what_it_says(category: str, dtype: str, monkeypatch: pyte
         assert (numbers**2 >= normal * 2.0 ** (-2 - LAYOUTS[dtype].mantissa)).all()
     elif category == "exact":
         assert found == {"ordinary"}
+    elif category == "low":
+        numbers = np.abs(fill("only", 1, dtype, (4, 100)).astype(np.float64))
+        assert numbers.min() >= 2.0**-20
+        assert numbers.max() < 2.0**-7
     elif category == "special":
         assert found >= {"zero", "subnormal", "ordinary", "infinite", "nan"}
     elif category == "tie":
@@ -287,6 +296,46 @@ def test_decays_are_slow_where_counts_are_large() -> None:
     assert len({e.steps[0].hyperparameters[0]["lr"] for e in late}) > 10
     wide = [e for e in late if any(tensor.param.dtype == np.float64 for tensor in e.tensors)]
     assert len(late) / 2 < len(wide) < len(late)
+
+
+def test_the_order_of_sums_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some terms in other lanes, as where a chunk's first row isn't told apart: the last bit of a total."""
+    lamb = shipped()["lamb"].definition
+    runs = drawn(examples(space_of(lamb)), 100)
+    right = [run_directly(lamb, e) for e in runs]
+    assert (
+        sum(first_difference(a, run_directly(lamb, e)) is not None for a, e in zip(right, runs, strict=True))
+        == 0
+    )
+
+    def moved(terms: HostArray, largest: bool) -> HostArray:
+        chunks = [terms[i : i + CHUNK_TERMS] for i in range(0, terms.size, CHUNK_TERMS)]
+        rows = [
+            np.concatenate([c[:6], np.zeros(LANES - 6), c[6:], np.zeros(-(c.size - 6) % LANES)])
+            for c in chunks
+        ]
+        return np.array([_chunk_totals(row, largest)[0] for row in rows])
+
+    monkeypatch.setattr(reductions, "_chunk_totals", moved)
+    wrong = [run_directly(lamb, e) for e in runs]
+    shown = [first_difference(a, b) is not None for a, b in zip(right, wrong, strict=True)]
+    assert 15 < sum(shown) < 50
+
+
+def test_subnormal_numbers_alone_are_drawn_for_reductions() -> None:
+    lamb = shipped()["lamb"].definition
+    runs = drawn(examples(space_of(lamb)), 200)
+    normal = float(np.finfo(np.float32).smallest_normal)
+
+    def is_subnormal(e: Example) -> bool:
+        arrays = [t.param for t in e.tensors]
+        wide = {a.dtype.name for a in arrays} <= {"float32", "bfloat16"}
+        with np.errstate(all="ignore"):
+            largest = max((float(abs(a.astype(np.float64)).max()) for a in arrays if a.size), default=0.0)
+        return wide and 0 < largest < normal
+
+    subnormal = [e for e in runs if is_subnormal(e)]
+    assert len(runs) / 50 < len(subnormal) < len(runs) / 5
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
