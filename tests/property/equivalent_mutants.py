@@ -234,24 +234,6 @@ EQUIVALENT = (
         "no total of a tensor is taken, and an element is computed alike in every chunk",
         r"sm3|rowwise_adagrad",
     ),
-    # Stages of lines: sm3's compute what they store from other buffers, and use no numbers of matrices.
-    *(
-        Equivalent(
-            r"kernel\.c",
-            rf"^\s*{line}",
-            before,
-            after,
-            "lines are taken past the end of a matrix, or twice: each by itself, with the same result",
-            r"sm3",
-            changed,
-        )
-        for line, before, after, changed in (
-            (r"const int64_t sg_left = sg_geometry", r"-", r"\+", r""),
-            (r"sg_many = sg_left < ", r"<", r"<=", r""),
-            (r"sg_many = sg_left < ", r"sg_end - sg_l", r"sg_l - sg_end", r"< sg_l - sg_end \?"),
-            (r"sg_many = sg_left < ", r"sg_left : sg_end - sg_l", r"sg_end - sg_l : \(sg_left\)", r""),
-        )
-    ),
     Equivalent(
         r"kernel\.c",
         r"^\s*\(sg_grad \*\)buffers\[1\] \+ sg_at,",
