@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import torch
 
+from solvergen.runtime.naming import with_article
 from solvergen.solver.net.error import NetError
 
 
@@ -22,7 +23,8 @@ class Batches:
     def __init__(self, *tensors: torch.Tensor, batch_size: int, shuffle: bool = False, seed: int = 0) -> None:
         for one in tensors:
             if not isinstance(one, torch.Tensor) or not one.dim():
-                what = "a single number" if isinstance(one, torch.Tensor) else f"a {type(one).__name__}"
+                kind = with_article(type(one).__name__)
+                what = "a single number" if isinstance(one, torch.Tensor) else kind
                 raise NetError(f"Batches takes tensors of rows (torch.as_tensor makes them), not {what}")
         if not tensors or any(len(t) != len(tensors[0]) for t in tensors) or not len(tensors[0]):
             raise NetError("Batches needs tensors of one length, and rows in them")

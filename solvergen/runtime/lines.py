@@ -190,8 +190,8 @@ class Table:
 
 def _table(count: int, widths: Sequence[int]) -> Table:
     """A table of zeros for so many lines, with so many totals, values and states of each."""
-    # Columns begin in different sets of the first cache, however many lines there are.
-    stride = -(-count // 8) * 8 + 8
+    # An odd number of cache lines: columns begin in different sets of the first cache, whatever the count.
+    stride = (-(-count // 8) | 1) * 8
     totals, values, states = (np.zeros((max(1, width), stride))[:, :count].T for width in widths)
     return Table(totals, values, states, stride)
 

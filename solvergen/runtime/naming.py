@@ -37,7 +37,7 @@ def did_you_mean(name: object, candidates: Iterable[str], *, shown: Iterable[str
     if near is not None:
         return f"; did you mean {near!r}?"
     named = known if shown is None else list(shown)
-    return f"; there {'are' if len(named) > 1 else 'is only'} {listed(named)}" if known else ""
+    return f"; there {'are' if len(named) > 1 else 'is only'} {listed(named)}" if named else ""
 
 
 def with_article(noun: str) -> str:

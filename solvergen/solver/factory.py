@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solvergen.errors import SolvergenError
-from solvergen.runtime.naming import listed
+from solvergen.runtime.naming import listed, with_article
 
 if TYPE_CHECKING:
     from solvergen.solver.net.protocol import Net
@@ -95,7 +95,8 @@ def find_factory(text: str) -> Factory:
         found = getattr(found, part)
     if not callable(found):
         raise FactoryError(
-            f"--net {text}: {attribute} is a {type(found).__name__}, not a function; it may be {_FORMS}"
+            f"--net {text}: {attribute} is {with_article(type(found).__name__)}, not a function; "
+            f"it may be {_FORMS}"
         )
     return Factory(text, found, notes)
 

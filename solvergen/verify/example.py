@@ -9,6 +9,7 @@ from solvergen.errors import VerificationError
 from solvergen.runtime.arrays import HostArray
 from solvergen.runtime.buffers import ARRAY_TYPES, type_name
 from solvergen.runtime.dtypes import STORAGE_TYPES
+from solvergen.runtime.naming import with_article
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,7 @@ def check_arrays(example: Example) -> None:
 
 def _check(array: object, what: str) -> None:
     if type(array) not in ARRAY_TYPES:
-        raise VerificationError(f"{what} is a {type_name(array)}, not a numpy.ndarray")
+        raise VerificationError(f"{what} is {with_article(type_name(array))}, not a numpy.ndarray")
     checked: HostArray = array  # type: ignore[assignment]
     if checked.dtype.name not in STORAGE_TYPES or not checked.dtype.isnative:
         raise VerificationError(

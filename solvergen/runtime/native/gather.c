@@ -70,7 +70,7 @@ struct sg_gather {
     void *dtype;              /* the planned dtype object */
     int64_t head;             /* sizeof(PyObject), or 0: don't read arrays directly */
     int64_t n_written;
-    void *const *written;     /* [n_written]: the objects of what the update writes, which may still be written? */
+    void *const *written;     /* [n_written]: the arrays that the update writes, which may be read-only by now */
     char format;              /* as in Python's struct module; 0 if there is none for the dtype */
 };
 
@@ -137,9 +137,13 @@ static int read_buffer(const struct sg_python *python, const struct sg_gather *p
     return right;
 }
 
+static const struct array_fields *fields_of(const struct sg_gather *plan, const void *object) {
+    return (const struct array_fields *)((const char *)object + plan->head);
+}
+
 static int read_directly(const struct sg_gather *plan, const void *object, const int64_t *shape, int32_t ndim,
                          void **address) {
-    const struct array_fields *array = (const struct array_fields *)((const char *)object + plan->head);
+    const struct array_fields *array = fields_of(plan, object);
     const int wanted = ARRAY_C_CONTIGUOUS | ARRAY_ALIGNED;
     *address = array->data;
     return (array->flags & wanted) == wanted && same_shape(shape, ndim, array->shape, array->ndim);
@@ -156,10 +160,9 @@ static int may_be_written(const struct sg_gather *plan) {
         return 1;
     int flags = ARRAY_WRITEABLE;
     for (int64_t i = 0; i < plan->n_written; ++i) {
-        const char *const *objects = (const char *const *)plan->written;
         if (i + 16 < plan->n_written) /* nothing else touches these objects in a step */
-            __builtin_prefetch(&((const struct array_fields *)(objects[i + 16] + plan->head))->flags);
-        flags &= ((const struct array_fields *)(objects[i] + plan->head))->flags;
+            __builtin_prefetch(&fields_of(plan, plan->written[i + 16])->flags);
+        flags &= fields_of(plan, plan->written[i])->flags;
     }
     return flags & ARRAY_WRITEABLE;
 }
@@ -173,7 +176,7 @@ static void look_ahead(const struct sg_python *python, const struct sg_gather *p
     if (i + 8 < plan->n) {
         const char *object = python->list_get_item(gradients, (ptrdiff_t)i + 8);
         if (direct(python, plan, object))
-            __builtin_prefetch(((const struct array_fields *)(object + plan->head))->shape);
+            __builtin_prefetch(fields_of(plan, object)->shape);
     }
 }
 
@@ -195,7 +198,7 @@ SG_EXPORT int64_t sg_gather(const struct sg_python *python, const struct sg_gath
         }
         look_ahead(python, plan, gradients, i);
         if (direct(python, plan, object) &&
-            ((const struct array_fields *)((const char *)object + plan->head))->dtype == plan->dtype)
+            fields_of(plan, object)->dtype == plan->dtype)
             right = read_directly(plan, object, shape, ndim, &address);
         else
             right = read_buffer(python, plan, object, shape, ndim, &address);

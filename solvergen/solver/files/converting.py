@@ -376,10 +376,9 @@ def _check_target(target: str, kind: str, force: bool) -> None:
     model, state = SUFFIXES[form]
     if is_of_torch(target):
         raise SolverFileError(f"{target}: .pt and .pth are torch's files; the Solver's have other endings")
-    if (
-        not target.endswith(_ENDINGS) and form != "SAFETENSORS"
-    ):  # to read, Caffe takes all else for binaryproto
-        raise SolverFileError(f"{target}: its ending says no format; there is {', '.join(_ENDINGS)}")
+    # To read, Caffe takes all else for binaryproto.
+    if not target.endswith(_ENDINGS) and form != "SAFETENSORS":
+        raise SolverFileError(f"{target}: its ending says no format; there are {', '.join(_ENDINGS)}")
     if target.endswith(state if kind == "model" else model):
         raise SolverFileError(
             f"{target}: what is to be written there is a {kind}, the name says something else"

@@ -111,7 +111,8 @@ def _check_arrays(net: Any, blob: Any, arrays: Sequence[str]) -> None:
         array = getattr(blob, which)
         if not (hasattr(array, "shape") and hasattr(array, "dtype")):
             raise NetError(
-                f"{which} of {blob.name!r} of the net {net.name!r} is a {type(array).__name__}, not an array"
+                f"{which} of {blob.name!r} of the net {net.name!r} is "
+                f"{with_article(type(array).__name__)}, not an array"
             )
     shapes = [tuple(getattr(blob, which).shape) for which in arrays]
     if shapes[0] != shapes[-1]:

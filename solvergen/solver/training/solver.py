@@ -321,7 +321,7 @@ class Solver:
         """Say so when losses cease to be numbers: Caffe goes on silently, and so does training here."""
         finite = math.isfinite(loss)
         if self._loss_was_finite and not finite and self._listeners:
-            told = "parameters will soon hold no numbers, if they still do"
+            told = "training goes on, but parameters probably become NaN, if they aren't yet"
             self.say(events.Warned(self._iter, f"the loss of iteration {self._iter} is {loss}: {told}"))
         self._loss_was_finite = finite
 

@@ -147,19 +147,22 @@ sys.meta_path.insert(0, Finder())
 """
 
 
-def interrupted(here: Path, script: str) -> subprocess.CompletedProcess[bytes]:
-    """``solvergen verify`` of 300 examples in a process in which ``script`` ran first."""
-    code = (
-        f"{script}\nimport sys\nsys.argv[1:] = ['verify', '-n', '300', '--backends', 'numpy']\n{COMMAND[2]}"
-    )
+def ran(here: Path, script: str) -> subprocess.CompletedProcess[bytes]:
+    """A process that runs ``script``."""
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", script],
         cwd=here,
         env=surroundings(here),
         capture_output=True,
         timeout=100,
         check=False,
     )
+
+
+def interrupted(here: Path, script: str) -> subprocess.CompletedProcess[bytes]:
+    """``solvergen verify`` of 300 examples in a process in which ``script`` ran first."""
+    arguments = ["verify", "-n", "300", "--backends", "numpy"]
+    return ran(here, f"{script}\nimport sys\nsys.argv[1:] = {arguments}\n{COMMAND[2]}")
 
 
 IN_THE_COLLECTOR = """
@@ -210,20 +213,18 @@ agreement.disagreement_on = disagreement_on
     assert done.stdout.split() == [b"first"]
 
 
-def test_an_interrupt_during_the_imports_is_silent() -> None:
-    script = f"import os, signal, sys\n{INTERRUPTING}\n{COMMAND[2]}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
+def test_an_interrupt_during_the_imports_is_silent(here: Path) -> None:
+    done = ran(here, f"import os, signal, sys\n{INTERRUPTING}\n{COMMAND[2]}")
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_streams_that_were_taken_away(here: Path) -> None:
     for taken in ("sys.stdout.close()", "sys.stdout = None", "sys.stderr = None", "sys.stderr.close()"):
         script = f"import sys\nfrom solvergen.cli import streams\n{taken}\nsys.exit(streams.finish(0))"
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
+        done = ran(here, script)
         assert (done.returncode, done.stderr) == (0, b"")
         script = f"import sys\nfrom solvergen.solver.logs.sinks import to_stderr\n{taken}\nto_stderr('x')"
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=60)
-        assert done.returncode == 0
+        assert ran(here, script).returncode == 0
 
 
 def test_shrinking_can_be_interrupted(here: Path) -> None:

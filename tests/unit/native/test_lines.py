@@ -12,7 +12,7 @@ from solvergen import optimizers
 from solvergen.errors import OptimizerError
 from solvergen.runtime.backends import cpu, cpu_lines, cpu_reductions
 from solvergen.runtime.backends.cpu_reductions import ColumnReducer, column_pieces
-from solvergen.runtime.lines import geometry_table, partial_offsets
+from solvergen.runtime.lines import _table, geometry_table, partial_offsets
 from solvergen.runtime.native.build import load
 from solvergen.runtime.native.library import library
 from tests.support.bits import assert_same_bits
@@ -261,3 +261,12 @@ def test_columns_are_reduced_as_defined(largest: bool) -> None:
 def test_kernels_of_other_tables_are_refused(text: str) -> None:
     with pytest.raises(OptimizerError, match=r"kernel of AdamP .* another version .* solvergen build"):
         cpu_lines.check_tables("AdamP", load({"kernel.c": text}))
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 497, 504, 505, 512, 4088, 4096])
+def test_columns_of_tables_begin_in_different_sets_of_the_cache(count: int) -> None:
+    totals = _table(count, (12, 1, 0)).totals
+    assert totals.shape == (count, 12)
+    distance = totals.strides[1]
+    assert distance >= 8 * count
+    assert len({distance * column // 64 % 64 for column in range(12)}) == 12

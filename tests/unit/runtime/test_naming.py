@@ -23,6 +23,7 @@ def test_what_was_probably_meant(name: str, known: list[str], said: str) -> None
 
 def test_what_is_shown_may_be_less_than_what_is_known() -> None:
     assert did_you_mean("xyz", ["lr", "wrap_l2"], shown=iter(["lr"])) == "; there is only 'lr'"
+    assert did_you_mean("xyz", ["wrap_l2"], shown=[]) == ""
 
 
 @pytest.mark.parametrize(

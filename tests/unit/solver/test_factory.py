@@ -97,7 +97,7 @@ def test_what_factories_may_take(name: str, seen: tuple[object, ...]) -> None:
         ("toy_wrong:one", r"can't be imported: AttributeError: .*toy_wrong\.py:2\)"),
         ("toy_script:one", r"toy_script can't be imported: it called sys.exit\(2\) \(.*toy_script\.py:2\)"),
         ("toy_nets:none", "toy_nets has no 'none'; its functions are 'nothing', 'one', 'another'"),
-        ("toy_nets:number", "number is a int, not a function; it may be factory()"),
+        ("toy_nets:number", "number is an int, not a function; it may be factory()"),
         ("toy_nets:two", "nothing is known to give its argument a, b; it may be factory()"),
         ("toy_nets:mixed", "nothing is known to give its argument b"),
     ],

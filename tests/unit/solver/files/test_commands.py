@@ -404,7 +404,7 @@ def test_convert_replaces_files_alone(here: Path, capsys: pytest.CaptureFixture[
     assert set(os.listdir()) == before
     for name in ("x", "x.onnx", "x.H5", "x.txt"):
         code, _, err = said(capsys, "convert", pair_of[0], name, "--shared", "two/0=one/0")
-        assert (code, "its ending says no format; there is .caffemodel" in err) == (1, True), err
+        assert (code, "its ending says no format; there are .caffemodel" in err) == (1, True), err
 
 
 def test_weights_of_other_programs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
