@@ -149,14 +149,14 @@ def differences(a: Contents, b: Contents, *, rtol: float = 0.0, atol: float = 0.
         elif not _equal(a.facts[name], b.facts[name]):
             yield f"{name}: {a.facts[name]!r} and {b.facts[name]!r}"
     for name, of_a, of_b in _matched(a, b):
-        if any(one.about_array(name, array) for one in silent for array in (of_a, of_b) if array is not None):
-            continue
         if of_a is not None and of_b is not None:
             yield from _unlike(name, of_a, of_b, rtol, atol)
         elif _is_one_and_plain(name, a, b):
             yield from _unlike_plain(name, a, b, rtol, atol)
-        else:
-            yield f"{name} is only in {b.path if of_a is None else a.path}"
+        elif of_a is not None and not b.silent.about_array(name, of_a):
+            yield f"{name} is only in {a.path}"
+        elif of_b is not None and not a.silent.about_array(name, of_b):
+            yield f"{name} is only in {b.path}"
 
 
 def _matched(a: Contents, b: Contents) -> Iterator[tuple[str, HostArray | None, HostArray | None]]:

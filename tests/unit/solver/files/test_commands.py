@@ -431,6 +431,19 @@ def test_weights_of_other_programs(here: Path, capsys: pytest.CaptureFixture[str
         assert said(capsys, "diff", name, "b.safetensors")[0] == 1
 
 
+def test_what_one_format_lacks_hides_no_difference(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whole numbers in the place of real ones are one, though the other format has no such arrays."""
+    save = pytest.importorskip("safetensors.numpy").save_file
+    layer = LayerData("net", "X", (array(3), array(2)), names=("w", "v"))
+    save({"w": array(3), "v": np.array([1, 2])}, "whole.safetensors")
+    write_model("m.model.safetensors", ModelData("n", (layer,)))
+    write_model("m.caffemodel", ModelData("n", (layer,)))
+    for files in (("m.model.safetensors", "whole.safetensors"), ("whole.safetensors", "m.model.safetensors")):
+        code, out, _ = said(capsys, "diff", *files)
+        assert (code, out.startswith("v: ") and "float32" in out and "int64" in out) == (1, True), out
+    assert said(capsys, "diff", "m.caffemodel", "whole.safetensors")[1] == "net/1 is only in m.caffemodel\n"
+
+
 def test_arrays_are_compared_by_their_names(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b, c = array(2), array(2, seed=1), array(2, seed=2)
     layer = LayerData("fc", "X", (a, b), (c, a), names=("fc.alpha", "fc.beta"))
