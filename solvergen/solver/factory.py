@@ -234,4 +234,5 @@ def _functions(module: Any) -> str:
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == getattr(module, "__name__", None)
     ]
-    return f"; its functions are {listed(names)}" if names else ""
+    are = "functions are" if len(names) > 1 else "only function is"
+    return f"; its {are} {listed(names)}" if names else ""
