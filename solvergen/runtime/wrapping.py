@@ -186,8 +186,9 @@ class WrappedOptimizer(Optimizer):
         try:
             bound = self._sums.launches.bind(flat)
         except ArrayError:
-            for tensor in self._tensors:  # there the sums are parameters; here they are states
-                check_states(self.definition, tensor.plan)
+            for tensor, gradient in zip(self._tensors, flat, strict=True):
+                if gradient is not None:  # there the sums are parameters; here they are states
+                    check_states(self.definition, tensor.plan)
             raise
         try:
             if self._policy != "propagate" and skip is not None and skip.is_set():

@@ -158,6 +158,15 @@ def test_sums_and_averages(backend):
 
 
 @every_backend
+def test_a_state_that_a_call_does_not_write_hides_no_other_mistake(backend):
+    opt = made(Adam, backend, wrappers=Wrappers(accumulate=2))
+    opt.freeze("a")
+    opt.state["exp_avg"]["a"].flags.writeable = False
+    with pytest.raises(ArrayError, match="the gradient of 'b' has shape"):
+        opt.step({"a": array(3), "b": array(4)[:3]})
+
+
+@every_backend
 def test_a_constraint_of_a_parameter_that_is_read_only(backend):
     opt = made(SGD, backend)
     opt.params["b"].flags.writeable = False
